@@ -136,10 +136,11 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   { layer: 'launch/oob', files: /^src\/launch\/oob\//, may: ['errors', 'util', 'ulfm'] },
   { layer: 'launch/watch', files: /^src\/launch\/watch\//, may: ['launch/oob'] },
   // Rank 0 asks the loader of the native part where this package's files are.
+  // What processes are called is said alike by whoever serves the channel.
   {
     layer: 'launch/meeting',
     files: /^src\/launch\/meeting\//,
-    may: ['errors', 'native', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/watch'],
+    may: ['errors', 'util', 'native', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/watch'],
   },
   // Deaths by plan are drawn by a seed. Where later processes may join is said as ranks say it to each other.
   {

@@ -6,6 +6,8 @@ export interface Job {
   rank: number;
   /** Processes of the start. */
   size: number;
+  /** Processes of each rank, where they are several. */
+  replicas?: number;
   localRank: number;
   localSize: number;
   jobId: string;

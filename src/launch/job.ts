@@ -1,9 +1,11 @@
 // How a process finds itself in a job: its rank, the number of ranks, the job's secret, and the out-of-band channel. starters/ finds out
 // which starter started it; meeting/rendezvous.ts lets the ranks meet.
+
 import { availableParallelism } from 'node:os';
 import { MultirailError } from '../errors.ts';
 import { ParamTable, survivesFailures } from '../params.ts';
 import { crowdFactor } from '../util/crowd.ts';
+import { processName } from '../util/replica-names.ts';
 import { abortByStarter, abortEverywhere } from './job-abort.ts';
 import type { Job } from './job-type.ts';
 import { hostId, newIncarnation, restartedIncarnation } from './meeting/identity.ts';
@@ -117,7 +119,10 @@ function complain(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-const nameOf = (job: Job): string => `multirail: rank ${job.rank} of ${job.size} (pid ${process.pid})`;
+function nameOf({ rank, size, replicas = 1 }: Job): string {
+  const name = processName(rank, size, replicas);
+  return `multirail: ${name} of ${size / replicas} (pid ${process.pid})`;
+}
 
 /**
  * An error that nobody caught in this rank ends the whole job: prints the stack with the rank, tells the launcher and the starter, exits
@@ -178,7 +183,7 @@ export function exitOnAbort(job: Job): () => void {
   const leave = (info: { rank: number; code: number; reason: string }) => {
     if (job.isEnding === true) return;
     job.isEnding = true;
-    complain(`${nameOf(job)}: ends, since rank ${info.rank} aborted the job: ${info.reason}`);
+    complain(`${nameOf(job)}: ends, since ${processName(info.rank, job.size, job.replicas ?? 1)} aborted the job: ${info.reason}`);
     const code = info.code & 0xff || 1;
     const exit = () => process.exit(code);
     if (job.abortByStarter === undefined) exit();

@@ -1,9 +1,11 @@
 // init(): the runtime of a process that was started as a rank, or alone.
+
 import type { BtlComponent } from '../btl/btl.ts';
 import { knownComponents, selectComponents } from '../btl/registry.ts';
 import { abortOnUncaught, exitOnAbort, exitOnLauncherLost, type Job, joinJob, tellServerLost } from '../launch/job.ts';
 import { joinOnce } from '../launch/meeting/once.ts';
 import { ParamTable } from '../params.ts';
+import { processName } from '../util/replica-names.ts';
 import { checkKeys } from './constants.ts';
 import { loadJobParts } from './job-parts.ts';
 import { SELF } from './modex.ts';
@@ -47,6 +49,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
     once.undo();
     throw error;
   });
+  job.replicas = params.int('ft_replicas');
   const undo: (() => void)[] = [];
   if (options.abortOnUncaught ?? params.bool('mpi_abort_on_uncaught')) {
     undo.push(abortOnUncaught(job));
@@ -56,7 +59,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
   else exitOnLauncherLost(job);
   const debug = env.MULTIRAIL_DEBUG !== undefined && env.MULTIRAIL_DEBUG !== '';
   const log = (level: string, text: string) => {
-    if (debug || level === 'warn') process.stderr.write(`multirail: rank ${job.rank}: ${text}\n`);
+    if (debug || level === 'warn') process.stderr.write(`multirail: ${processName(job.rank, job.size, job.replicas ?? 1)}: ${text}\n`);
   };
   // All ranks have the same parameters: one of them says it.
   if (job.rank === 0) for (const text of params.warnings) log('warn', text);

@@ -5,6 +5,7 @@
 //   ACTIVE      from createRuntime() on; rails connect in the background
 //   FINALIZING  no new calls; what is under way is delivered, peers say BYE
 //   FINALIZED   everything is closed
+
 import { EventEmitter } from 'node:events';
 import type { BtlContext, BtlModule, Params, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
@@ -18,6 +19,7 @@ import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
 import { crowdFactor, limitInCrowd } from '../util/crowd.ts';
 import { Deferred } from '../util/deferred.ts';
 import { DIVERGED_CODE, OWN_FAILURE_CODE } from '../util/exit-codes.ts';
+import { processName } from '../util/replica-names.ts';
 import { AddressBook, type ModexTable } from './address-book.ts';
 import { peerFailedChannel } from './channels.ts';
 import { tuningOf } from './coll/choice.ts';
@@ -153,7 +155,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         onCalled: (place, role) => this.sitDown(place, role),
         onUnneeded: () => void this.leaveUnneeded(),
       });
-    this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
+    this.watch = new WaitsWatch(this.engine, this.proc, this.process, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
     });
@@ -408,7 +410,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     oob?.on('abort', (info) => {
       if (this.state === 'FINALIZED') return;
-      const text = `rank ${info.rank} aborted the job: ${info.reason}`;
+      const text = `${processName(info.rank, this.job.size, this.params.int('ft_replicas'))} aborted the job: ${info.reason}`;
       const error = new MultirailError('ERR_ABORT', text, { rank: this.process });
       this.proc.logged?.abort(error);
       for (const rank of this.book?.others ?? []) this.engine.failPeer(rank, 'ERR_ABORT', text);
@@ -555,7 +557,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const { oob } = this.job;
     if (oob?.askWaits?.(reason) === true) return;
     const count = (this.book?.numbers.at(-1) ?? this.job.size - 1) + 1;
-    this.options.log?.('warn', reportLines(reportOfOne(this.jobId, reason, this.waits(), count)).join('\n'));
+    this.options.log?.(
+      'warn',
+      reportLines(reportOfOne(this.jobId, reason, this.waits(), count, this.params.int('ft_replicas'))).join('\n'),
+    );
   }
 
   // ---------------------------------------------------------------- progress

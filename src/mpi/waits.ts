@@ -1,9 +1,11 @@
 // What this rank waits for, and since when: put together when somebody asks, and from within blocking calls that last. Where stalls are to be
 // told (mpi_stall_report_ms), it also looks once a second whether something moves; otherwise nothing runs until somebody asks.
+import type { PairedWait } from '../ft/replica/paired-pml.ts';
 import type { RailLine, RankWaits, Wait } from '../launch/oob/waits.ts';
 import { markOf, type OpenRequest } from '../pml/pending.ts';
 import { ANY } from '../pml/pml.ts';
 import type { Engine } from '../progress/engine.ts';
+import type { MemoryCall } from './coll/scope.ts';
 import { FT_CTX, idOf, SERVICE_ID } from './contexts.ts';
 import type { ProcessState } from './process-state.ts';
 
@@ -31,6 +33,7 @@ export interface WaitsHooks {
 export class WaitsWatch {
   private readonly engine: Engine;
   private readonly proc: ProcessState;
+  private readonly process: number;
   private readonly stallMs: number;
   private readonly hooks: WaitsHooks;
   private seen = new Map<object, Seen>();
@@ -40,7 +43,9 @@ export class WaitsWatch {
   private blockedAtMs = Number.NEGATIVE_INFINITY;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(engine: Engine, proc: ProcessState, stallMs: number, hooks: WaitsHooks) {
+  /** `process`: its number in the job. */
+  constructor(engine: Engine, proc: ProcessState, process: number, stallMs: number, hooks: WaitsHooks) {
+    this.process = process;
     this.engine = engine;
     this.proc = proc;
     this.stallMs = stallMs;
@@ -72,8 +77,10 @@ export class WaitsWatch {
       this.seen.set(key, { mark, movedMs });
       oldestMs = Math.max(oldestMs, nowMs - movedMs);
     };
-    for (const open of this.openRequests()) note(open.request, markOf(open), this.openedMs(open, nowMs));
+    for (const open of this.openRequests()) note(open.request, markOf(open), this.openedMs(open.request, nowMs));
     for (const probe of this.proc.probes()) note(probe, 'probe', probe.sinceMs);
+    for (const wait of this.pairedWaits()) note(wait.request, wait.phase, this.openedMs(wait.request, nowMs));
+    for (const { call, missing } of this.proc.memoryWaits.pending()) note(call, missing.join(), this.openedMs(call, nowMs));
     if (oldestMs < this.stallMs) this.nextStallMs = this.stallMs;
     else if (oldestMs >= this.nextStallMs) {
       this.nextStallMs = oldestMs * 2;
@@ -102,10 +109,23 @@ export class WaitsWatch {
       tag: tag === ANY ? 'any' : tag,
       ...this.proc.describe(ctx, tag),
       bytes,
-      waitedMs: Math.round(nowMs - this.openedMs(oldest[i], nowMs)),
+      waitedMs: Math.round(nowMs - this.openedMs(oldest[i].request, nowMs)),
       phase: peer === ANY ? `${phase}${this.deadOf(ctx)}` : phase,
       rails: peer === ANY ? [] : (this.engine.bml.peers.get(peer)?.rails ?? []).filter((rail) => rail.isCarrying).map(({ key }) => key),
     }));
+    for (const { request, kind, peer, tag, ctx, bytes, phase } of this.pairedWaits()) {
+      waits.push({
+        kind,
+        peer: peer === ANY ? 'any' : peer,
+        tag: tag === ANY ? 'any' : tag,
+        ...this.proc.describe(ctx, tag),
+        bytes,
+        waitedMs: Math.round(nowMs - this.openedMs(request, nowMs)),
+        phase,
+        rails: [],
+      });
+    }
+    for (const { call, missing } of this.proc.memoryWaits.pending()) waits.push(...this.memoryWaits(call, missing, nowMs));
     for (const { pattern, sinceMs } of this.proc.probes()) {
       const { source, ctx, tag } = pattern;
       waits.push({
@@ -125,7 +145,19 @@ export class WaitsWatch {
     waits.sort((a, b) => b.waitedMs - a.waitedMs);
     const listed = waits.slice(0, WAITS_MAX);
     const more = waits.length - listed.length + open.length - oldest.length;
-    return { rank: this.proc.rank, pid: process.pid, waits: listed, more, rails: this.railsOf(listed) };
+    return { rank: this.proc.rank, process: this.process, pid: globalThis.process.pid, waits: listed, more, rails: this.railsOf(listed) };
+  }
+
+  /** A collective through shared memory: a line for each rank that it waits for. */
+  private memoryWaits(call: MemoryCall, missing: readonly number[], nowMs: number): Wait[] {
+    const about = { comm: call.scope.name, call: call.name, bytes: 0, waitedMs: Math.round(nowMs - this.openedMs(call, nowMs)), rails: [] };
+    const line = (peer: number | 'any', phase: string): Wait => ({ kind: 'collective', peer, tag: 'any', ...about, phase });
+    if (missing.length === 0) return [line('any', 'waits for its turn in shared memory')];
+    return missing.map((rank) => line(rank, 'has not come so far (shared memory)'));
+  }
+
+  private pairedWaits(): readonly PairedWait[] {
+    return this.proc.replica?.pml.waitsForReplicas() ?? [];
   }
 
   /** What somebody waits for: not the receives that are posted for whatever may come of failures. */
@@ -145,8 +177,8 @@ export class WaitsWatch {
     return `; rank ${rank} of ${this.proc.describe(ctx, 0).comm} (process ${number}) has failed: ${text}, and is not acknowledged`;
   }
 
-  private openedMs({ request }: OpenRequest, nowMs: number): number {
-    return this.engine.openedAtMs(request) ?? nowMs;
+  private openedMs(opened: { readonly openedAs: number }, nowMs: number): number {
+    return this.engine.openedAtMs(opened) ?? nowMs;
   }
 
   private railsOf(waits: readonly Wait[]): RailLine[] {

@@ -24,18 +24,18 @@ export interface PendingRequest {
   phase: string;
 }
 
-/** All sends and receives that are not done, in no particular order. Costs the same for each, whatever else is there. */
+/** All sends and receives that are not done and that somebody waits for, in no particular order. Costs the same for each, whatever else is there. */
 export function openRequests(core: PmlCore, inbox: Inbox): OpenRequest[] {
   const list: OpenRequest[] = [];
   const add = (message: SendMessage | RecvMessage): void => {
     const { request } = message;
-    if (request !== undefined && !request.done) list.push({ request, message });
+    if (request !== undefined && !request.done && !core.background.has(request)) list.push({ request, message });
   };
   for (const peer of core.peers.values()) {
     for (const message of peer.sends) if (message instanceof SendMessage) add(message);
     for (const message of peer.recvs) add(message);
   }
-  for (const request of inbox.postedRequests()) list.push({ request, message: undefined });
+  for (const request of inbox.postedRequests()) if (!core.background.has(request)) list.push({ request, message: undefined });
   return list;
 }
 

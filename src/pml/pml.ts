@@ -136,16 +136,19 @@ export class Pml {
     const { core } = this;
     const request = this.irecv(source, ctx, tag, buffer);
     if (request.done) return request;
-    core.backgroundRequests++;
+    core.background.add(request);
     request.onDone = () => {
-      core.backgroundRequests--;
+      core.background.delete(request);
       onDone(request);
     };
     return request;
   }
 
   cancel(request: RecvRequest): boolean {
-    return this.inbox.cancel(request);
+    const isCancelled = this.inbox.cancel(request);
+    // Whoever cancels it may not want to hear of it.
+    if (isCancelled) this.core.background.delete(request);
+    return isCancelled;
   }
 
   /** The message that a receive with this pattern would match now; it stays in the queue. */
@@ -454,7 +457,12 @@ export class Pml {
 
   /** Requests are open that somebody waits for. */
   get hasAwaitedRequests(): boolean {
-    return this.core.openRequests > this.core.backgroundRequests;
+    return this.core.openRequests > this.core.background.size;
+  }
+
+  /** As what somebody begins to wait for now that is no request here is opened: openedAtMs() of the engine says when that was. */
+  nextOpened(): number {
+    return ++this.core.openedRequests;
   }
 
   /** Requests that were ever started and not done at once. */

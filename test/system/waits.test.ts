@@ -81,7 +81,8 @@ describe('who waits for whom', () => {
       job.child.kill('SIGUSR2');
       await new Promise((resolve) => setTimeout(resolve, 2200));
       const { stderr } = job.output();
-      if (/1 unexpected message from there/.test(stderr) && /probe from rank 2/.test(stderr)) break;
+      const last = stderr.split('who waits').at(-1) ?? '';
+      if (/1 unexpected message from there/.test(last) && /probe from rank 2/.test(last) && /rank 2: does not answer/.test(last)) break;
     }
     const { stderr } = job.output();
     expect(stderr).toMatch(
@@ -111,6 +112,45 @@ describe('who waits for whom', () => {
       await new Promise((resolve) => setTimeout(resolve, 1200));
     }
     expect(job.output().stderr).toMatch(/recv from rank \d, in allreduce of rows, 32 bytes/);
+  });
+
+  test('a collective through shared memory names the ranks that it waits for; one of two that computes waits for nobody', async ({
+    skip,
+  }) => {
+    const { reason } = loadNative();
+    if (reason !== undefined) {
+      console.log(`skipped: waits in shared memory: no native part: ${reason}`);
+      skip();
+    }
+    const job = run('-n 2', 'late');
+    const pids = await ready(job, 2);
+    const there =
+      /rank 0 \(pid \d+\) waits for\n {4}allreduce of rows, rank 1 for [\d.]+ s: has not come so far \(shared memory\)\n {2}rank 1 \(pid \d+\): waits for nothing\n {2}no ranks wait/;
+    for (let turn = 0; !there.test(job.output().stderr); turn++) {
+      expect(turn, job.output().stderr).toBeLessThan(10);
+      process.kill(pids[0], 'SIGUSR2');
+      await new Promise((resolve) => setTimeout(resolve, 1200));
+    }
+  });
+
+  test.each([
+    ['2', 'the shadow of rank'],
+    ['3', 'the second shadow of rank'],
+  ])('of %s replicas the shadows say what they wait for, under the names of their ranks', async (replicas, name) => {
+    const job = run(`-n 2 --replicas ${replicas}`, 'late');
+    const [pid] = await ready(job, 2);
+    // Both may be on their way there.
+    const last = (): string => job.output().stderr.split('who waits').at(-1) ?? '';
+    const there = new RegExp(
+      `^.*\\n {2}rank 0 \\(pid \\d+\\) waits for\\n {4}recv from rank 1, in allreduce of rows, 32 bytes, for [\\d.]+ s: posted: nothing has matched[^]*` +
+        `${name} 0 \\(pid \\d+\\) waits for\\n {4}recv from rank 1, in allreduce of rows, 32 bytes, for [\\d.]+ s: the lead has not said what has come[^]*` +
+        `${name} 1 \\(pid \\d+\\): waits for nothing\\n {2}no ranks wait`,
+    );
+    for (let turn = 0; !there.test(last()); turn++) {
+      expect(turn, job.output().stderr).toBeLessThan(10);
+      process.kill(pid, 'SIGUSR2');
+      await new Promise((resolve) => setTimeout(resolve, 1200));
+    }
   });
 
   test('on a stall, without being asked', async () => {

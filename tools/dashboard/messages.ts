@@ -165,7 +165,10 @@ export interface WaitView {
 export interface WaitsView {
   reason: string;
   ranks: readonly {
+    /** Number of the process: that of the rank, but for a shadow. */
     rank: number;
+    /** It is a further replica of that rank. */
+    shadowOf?: number;
     /** blocked: it is in a blocking call, hears no question, and said `agoMs` ago by itself what it waits for. */
     state: 'answered' | 'blocked' | 'silent' | 'ended' | 'absent';
     agoMs?: number;

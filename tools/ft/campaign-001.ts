@@ -115,7 +115,7 @@ function correctedAs(said: string): FaultClass {
   if (outvoted !== null) return outvoted[1] === undefined ? 'TDC' : 'FSC';
   const left = /(?:is to leave|leaves) the job[^\n]*/.exec(said)?.[0];
   if (left !== undefined) return / is late: /.test(left) ? 'TOE' : 'TDC';
-  return /; it was one of two shadows of rank /.test(said) ? 'DUE' : 'LE';
+  return /; the rank goes on with its other shadow/.test(said) ? 'DUE' : 'LE';
 }
 
 /** It was seen, and did not keep the job from its right end. */

@@ -37,6 +37,15 @@ export class LeadPml extends OutgoingPml {
     return request;
   }
 
+  override irecvInBackground(source: number, ctx: number, tag: number, buffer: Iov, onDone: (request: RecvRequest) => void): RecvRequest {
+    const request = new RecvRequest(ctx, source, tag, buffer);
+    request.onDone = () => onDone(request);
+    const own = this.begin(request, patternOf('recv', ctx, source, tag, buffer.bytes));
+    const inner = this.pml.irecvInBackground(source, ctx, tag, buffer, () => this.innerEnded(own, request, inner));
+    this.follow(own, request, inner, true);
+    return request;
+  }
+
   imrecv(envelope: Envelope, buffer: Iov): RecvRequest {
     const request = new RecvRequest(envelope.ctx, envelope.source, envelope.tag, buffer);
     const own = this.begin(request, patternOf('matched', envelope.ctx, envelope.source, envelope.tag, buffer.bytes));
@@ -44,15 +53,17 @@ export class LeadPml extends OutgoingPml {
     return request;
   }
 
-  private follow(own: Own, request: RecvRequest, inner: RecvRequest): void {
+  private follow(own: Own, request: RecvRequest, inner: RecvRequest, tellsItself = false): void {
     if (inner.done) return this.end(own, inner, inner.error);
     // It may have matched a message that is to be read now.
     this.options.wake();
     this.inners.set(request, inner);
-    inner.onDone = () => {
-      this.inners.delete(request);
-      this.end(own, inner, inner.error);
-    };
+    if (!tellsItself) inner.onDone = () => this.innerEnded(own, request, inner);
+  }
+
+  private innerEnded(own: Own, request: RecvRequest, inner: RecvRequest): void {
+    this.inners.delete(request);
+    this.end(own, inner, inner.error);
   }
 
   /** By the program, which learns at once whether it is so: a look. */

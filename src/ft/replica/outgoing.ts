@@ -7,7 +7,7 @@ import { Deque } from '../../util/deque.ts';
 import { Iov } from '../../util/iov.ts';
 import { bytesOf, type Difference, describeWord, firstDifference, hexOf, NOBODY, type Word } from './digest.ts';
 import type { Heard, Link } from './link.ts';
-import { type Own, PairedPml } from './paired-pml.ts';
+import { type Own, PairedPml, type PairedWait } from './paired-pml.ts';
 import { type Ready, readyOf } from './ready.ts';
 import { type MessageState, moveMessage, movePair } from './states.ts';
 import { vote } from './vote.ts';
@@ -103,6 +103,21 @@ export abstract class OutgoingPml extends PairedPml {
     this.pending.push({ state: 'UNVOUCHED', word, own, buffer, signature, canGiveUp, ...rest });
     this.compare();
     return request;
+  }
+
+  waitsForReplicas(): PairedWait[] {
+    const awaited = this.living.filter(({ words }) => words.size === 0).map(({ twin }) => `the ${twin.name}`);
+    const list: PairedWait[] = [];
+    for (const { own, word } of this.pending) {
+      const { request } = own;
+      if (request.kind !== 'send' || request.done) continue;
+      const isFirst = list.length === 0 && awaited.length > 0;
+      const phase = isFirst
+        ? `not sent: ${awaited.join(' and ')} has not come to this message`
+        : 'not sent: messages before it are not compared';
+      list.push({ kind: 'send', request, peer: word.dest, tag: word.tag, ctx: word.ctx, bytes: word.bytes, phase });
+    }
+    return list;
   }
 
   /** Compares messages and words as far as all are here. */

@@ -4,6 +4,7 @@
 // context of its own between them (link.ts). lead.ts and shadow.ts have the rest. Pure: somebody else calls turn() when the program rests or waits.
 import { MultirailError } from '../../errors.ts';
 import type { MessageLayer } from '../../pml/message-layer.ts';
+import type { PendingRequest } from '../../pml/pending.ts';
 import type { Pml } from '../../pml/pml.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../../pml/records.ts';
 import { Iov } from '../../util/iov.ts';
@@ -63,6 +64,11 @@ export interface Own {
   readonly request: SendRequest | RecvRequest | Answer;
   /** A probe takes the message out of the queue. */
   readonly takes: boolean;
+}
+
+/** A request that waits for another replica. */
+export interface PairedWait extends PendingRequest {
+  readonly request: SendRequest | RecvRequest;
 }
 
 /** What a look has found: values of its own, or nothing. */
@@ -168,6 +174,7 @@ export abstract class PairedPml implements MessageLayer {
   // ---------------------------------------------------------------- requests
 
   protected begin(request: Own['request'], pattern: number, takes = false): Own {
+    if (request.kind !== 'answer') request.openedAs = this.pml.nextOpened();
     const own: Own = { number: ++this.requestCount, pattern, request, takes };
     this.open.set(own.number, own);
     return own;
@@ -177,6 +184,9 @@ export abstract class PairedPml implements MessageLayer {
   get unvouched(): number {
     return 0;
   }
+
+  /** Requests of the program that wait for another replica, and that the PML knows nothing of. For people. */
+  abstract waitsForReplicas(): PairedWait[];
 
   /** Requests of the program that have not ended. */
   get openCount(): number {

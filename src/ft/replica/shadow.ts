@@ -8,7 +8,7 @@ import { Deque } from '../../util/deque.ts';
 import { Iov } from '../../util/iov.ts';
 import { bytesOf, describeWord, firstDifference, type Word } from './digest.ts';
 import type { Link } from './link.ts';
-import { AHEAD_BYTES_MAX, Answer, type Found, type Own, PairedPml, patternOf, RECORD_BYTES } from './paired-pml.ts';
+import { AHEAD_BYTES_MAX, Answer, type Found, type Own, PairedPml, type PairedWait, patternOf, RECORD_BYTES } from './paired-pml.ts';
 import { movePair } from './states.ts';
 import type { Ended, PairRecord } from './wire.ts';
 
@@ -41,6 +41,8 @@ export class ShadowPml extends PairedPml {
   private readonly sends = new Map<number, Vouched>();
   /** Those of them whose requests have ended before they left. */
   private readonly kept = new Set<number>();
+  /** Receives for which nobody waits. */
+  private readonly inBackground = new WeakSet<RecvRequest>();
   private lastVouched: Pick<Word, 'message' | 'dest' | 'tag' | 'bytes'> | undefined;
   /** Messages up to this one have left. */
   private vouchedTo = 0;
@@ -66,6 +68,12 @@ export class ShadowPml extends PairedPml {
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
     const request = new RecvRequest(ctx, source, tag, buffer);
     this.begin(request, patternOf('recv', ctx, source, tag, buffer.bytes));
+    return request;
+  }
+
+  override irecvInBackground(source: number, ctx: number, tag: number, buffer: Iov, onDone: (request: RecvRequest) => void): RecvRequest {
+    const request = super.irecvInBackground(source, ctx, tag, buffer, onDone);
+    this.inBackground.add(request);
     return request;
   }
 
@@ -112,6 +120,22 @@ export class ShadowPml extends PairedPml {
       request.done = true;
       return this.tell(own);
     }
+  }
+
+  waitsForReplicas(): PairedWait[] {
+    const list: PairedWait[] = [];
+    for (const { request } of this.open.values()) {
+      if (request.kind !== 'recv' || this.inBackground.has(request)) continue;
+      const { source, tag, ctx, buffer } = request;
+      list.push({ kind: 'recv', request, peer: source, tag, ctx, bytes: buffer.bytes, phase: 'the lead has not said what has come' });
+    }
+    for (const { word } of this.sends.values()) {
+      const request = this.open.get(word.request)?.request;
+      if (request?.kind !== 'send') continue;
+      const { dest: peer, tag, ctx, bytes } = word;
+      list.push({ kind: 'send', request, peer, tag, ctx, bytes, phase: 'the lead has not said that it has left' });
+    }
+    return list;
   }
 
   // ---------------------------------------------------------------- what the lead says

@@ -245,6 +245,7 @@ class Meeter {
         joinTimeoutMs: this.joinTimeoutMs,
         exitGraceMs: params.int('oob_exit_grace_ms'),
         waitsJsonFile: params.string('mpi_waits_json_file'),
+        replicas: params.int('ft_replicas'),
       });
     } catch (error) {
       if (at === undefined || !(error as Error).message.includes('EADDRINUSE')) throw error;

@@ -1,5 +1,6 @@
 // The out-of-band channel of a job without a launcher of multirail, served in this process: by the one that rank 0 has started (main.ts), or by
 // `multirail rendezvous`.
+import { processName } from '../../util/replica-names.ts';
 import { OobServer } from '../oob/server.ts';
 import { WaitsGatherer } from '../watch/waits-gather.ts';
 
@@ -19,6 +20,8 @@ export interface ServerSettings {
   joinTimeoutMs: number;
   exitGraceMs: number;
   waitsJsonFile: string;
+  /** Processes of each rank, where they are several. */
+  replicas?: number;
 }
 
 export interface ServedJob {
@@ -60,8 +63,10 @@ async function open(settings: ServerSettings, say: (text: string) => void): Prom
 export async function serveJob(settings: ServerSettings, say: (text: string) => void): Promise<ServedJob> {
   const server = await open(settings, say);
   const job = { server, isAborted: false };
-  const gatherer = new WaitsGatherer(server, { say, jsonFile: settings.waitsJsonFile });
-  server.on('waitsAsked', (rank, reason) => gatherer.gather(`rank ${rank}: ${reason}`));
+  const { size, replicas = 1 } = settings;
+  const nameOf = (number: number): string => processName(number, size, replicas);
+  const gatherer = new WaitsGatherer(server, { say, jsonFile: settings.waitsJsonFile, replicas });
+  server.on('waitsAsked', (number, reason) => gatherer.gather(`${nameOf(number)}: ${reason}`));
   server.on('waitsReport', (rank, id, json) => gatherer.take(rank, id, json));
   server.on('lost', (_rank, text) => {
     if (!job.isAborted) say(text);
@@ -69,7 +74,7 @@ export async function serveJob(settings: ServerSettings, say: (text: string) => 
   server.on('abort', (info) => {
     if (job.isAborted) return;
     job.isAborted = true;
-    say(`rank ${info.rank} aborted the job with code ${info.code & 0xff || 1}: ${info.reason}`);
+    say(`${nameOf(info.rank)} aborted the job with code ${info.code & 0xff || 1}: ${info.reason}`);
     server.broadcastAbort(info);
   });
   const over = new Promise<void>((resolve) => {

@@ -1,9 +1,10 @@
 // Who waits for whom: one rank's report of its pending requests, the graph over all ranks, its cycles, and the text for people.
+import { processName, shadowOf } from '../../util/replica-names.ts';
 
-/** One thing that a rank waits for. */
+/** One thing that a rank waits for; a collective through shared memory is one for each rank that it waits for. */
 export interface Wait {
-  /** What it is; `finalize` means a call of finalize() that waits. */
-  kind: 'send' | 'recv' | 'probe' | 'finalize';
+  /** What it is; `collective`: one that goes through shared memory; `finalize`: a call of finalize() that waits. */
+  kind: 'send' | 'recv' | 'probe' | 'collective' | 'finalize';
   /** World rank; 'any' for a receive or probe from any source. */
   peer: number | 'any';
   /** Tag; 'any' for a receive or probe with any tag. */
@@ -38,6 +39,8 @@ export interface RailLine {
 export interface RankWaits {
   /** World rank. */
   rank: number;
+  /** Number of its process in the job: of the first replica of a rank, and where each rank is one process, that of the rank. */
+  process: number;
   /** Id of its process. */
   pid: number;
   /** Oldest first. */
@@ -61,7 +64,8 @@ export type RankState =
 export interface WaitsReport {
   jobId: string;
   reason: string;
-  ranks: ({ rank: number } & RankState)[];
+  /** By number of the process. `shadowOf`: it is a further replica of that rank. */
+  ranks: ({ rank: number; shadowOf?: number } & RankState)[];
   /** Ranks in the order in which they wait for each other; the last one waits for the first. */
   cycles: number[][];
 }
@@ -114,19 +118,26 @@ function shortestCycle(edges: ReadonlyMap<number, ReadonlySet<number>>, start: n
   return undefined;
 }
 
-/** What one rank alone can say of a job of so many. */
-export function reportOfOne(jobId: string, reason: string, own: RankWaits, count: number): WaitsReport {
+/** What one rank alone can say of a job of so many processes. */
+export function reportOfOne(jobId: string, reason: string, own: RankWaits, count: number, replicas: number): WaitsReport {
   const silent: RankState = { state: 'silent' };
-  const states = Array.from({ length: count }, (_, rank): RankState => (rank === own.rank ? { state: 'answered', waits: own } : silent));
-  return makeReport(jobId, reason, states);
+  const states = Array.from(
+    { length: count },
+    (_, number): RankState => (number === own.process ? { state: 'answered', waits: own } : silent),
+  );
+  return makeReport(jobId, reason, states, replicas);
 }
 
-export function makeReport(jobId: string, reason: string, states: readonly RankState[]): WaitsReport {
+/** `replicas`: processes of each rank. Shadows wait for whom their leads wait for, and are in no cycle. */
+export function makeReport(jobId: string, reason: string, states: readonly RankState[], replicas = 1): WaitsReport {
   const edges = new Map<number, Set<number>>();
-  states.forEach((state, rank) => {
-    if (state.state === 'answered' || state.state === 'blocked') edges.set(rank, targets(rank, state.waits, states.length));
+  const ranks = states.map((state, number) => {
+    const shadow = shadowOf(number, states.length, replicas);
+    if (shadow !== undefined) return { rank: number, shadowOf: shadow, ...state };
+    if (state.state === 'answered' || state.state === 'blocked') edges.set(number, targets(number, state.waits, states.length / replicas));
+    return { rank: number, ...state };
   });
-  return { jobId, reason, ranks: states.map((state, rank) => ({ rank, ...state })), cycles: findCycles(edges) };
+  return { jobId, reason, ranks, cycles: findCycles(edges) };
 }
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
@@ -137,6 +148,7 @@ function waitLine(wait: Wait): string {
   const rails = wait.rails.length === 0 ? '' : `, on ${wait.rails.join(', ')}`;
   const age = `for ${seconds(wait.waitedMs)}`;
   if (wait.kind === 'finalize') return `finalize: ${peer} ${age}: ${wait.phase}${rails}`;
+  if (wait.kind === 'collective') return `${wait.call} of ${wait.comm}, ${peer} ${age}: ${wait.phase}`;
   const direction = wait.kind === 'send' ? 'to' : 'from';
   const bytes = wait.kind === 'probe' ? '' : `, ${wait.bytes} bytes`;
   const where = wait.call === undefined ? `${tag}, ${wait.comm}` : `in ${wait.call} of ${wait.comm}`;
@@ -148,17 +160,19 @@ const LINES_PER_RANK_MAX = 20;
 /** The report as lines for people. */
 export function reportLines(report: WaitsReport): string[] {
   const lines = [`who waits for whom (${report.reason}):`];
+  const shadows = report.ranks.filter(({ shadowOf: rank }) => rank !== undefined).length;
+  const replicas = report.ranks.length / (report.ranks.length - shadows);
   for (const one of report.ranks) {
-    if (one.state === 'ended') lines.push(`  rank ${one.rank}: has ended`);
-    else if (one.state === 'absent') lines.push(`  rank ${one.rank}: has not joined`);
-    else if (one.state === 'silent')
-      lines.push(`  rank ${one.rank}: does not answer: it computes, is stopped, or has just begun a blocking call`);
+    const name = processName(one.rank, report.ranks.length, replicas);
+    if (one.state === 'ended') lines.push(`  ${name}: has ended`);
+    else if (one.state === 'absent') lines.push(`  ${name}: has not joined`);
+    else if (one.state === 'silent') lines.push(`  ${name}: does not answer: it computes, is stopped, or has just begun a blocking call`);
     else {
       const { waits, more, rails, pid } = one.waits;
-      if (waits.length === 0) lines.push(`  rank ${one.rank} (pid ${pid}): waits for nothing`);
+      if (waits.length === 0) lines.push(`  ${name} (pid ${pid}): waits for nothing`);
       else {
         const call = one.state === 'blocked' ? `, in a blocking call, said ${seconds(one.agoMs)} ago that it` : '';
-        lines.push(`  rank ${one.rank} (pid ${pid})${call} waits for`);
+        lines.push(`  ${name} (pid ${pid})${call} waits for`);
       }
       for (const wait of waits.slice(0, LINES_PER_RANK_MAX)) lines.push(`    ${waitLine(wait)}`);
       const further = more + Math.max(0, waits.length - LINES_PER_RANK_MAX);

@@ -229,9 +229,10 @@ class LocalJob implements RunningJob {
     const gatherer = new WaitsGatherer(this.server, {
       say: (text) => this.say(text),
       jsonFile: this.params.string('mpi_waits_json_file'),
+      replicas: this.options.replicas ?? 1,
       onReport: (report) => this.options.onWaits?.(report),
     });
-    this.server.on('waitsAsked', (rank, reason) => gatherer.gather(`rank ${rank}: ${reason}`));
+    this.server.on('waitsAsked', (rank, reason) => gatherer.gather(`${this.starter.nameOf(rank)}: ${reason}`));
     this.server.on('waitsReport', (rank, id, json) => gatherer.take(rank, id, json));
     this.gatherer = gatherer;
     this.server.on('railEvent', (rank, event) => this.options.onRailEvent?.(rank, event));
@@ -423,7 +424,7 @@ class LocalJob implements RunningJob {
   private onAbort(info: AbortInfo): void {
     const code = info.code & 0xff || 1;
     if (this.state === JOB.ENDING || this.state === JOB.ENDED) return;
-    const text = `rank ${info.rank} (pid ${this.pids[info.rank]}) aborted the job with code ${code}: ${info.reason}`;
+    const text = `${this.starter.nameOf(info.rank)} (pid ${this.pids[info.rank]}) aborted the job with code ${code}: ${info.reason}`;
     this.say(`${text}; ending the job`);
     this.server.broadcastAbort(info);
     this.end(text, code);
@@ -455,7 +456,7 @@ class LocalJob implements RunningJob {
     if (isDeath) this.deaths++;
     if (code === TOLD_TO_END_CODE) this.wasTold = true;
     if (this.state === JOB.ENDING || this.state === JOB.ENDED) return;
-    const name = `rank ${rank} (pid ${process.pid}${process.child.host === undefined ? '' : ` on ${process.child.host}`})`;
+    const name = `${this.starter.nameOf(rank)} (pid ${process.pid}${process.child.host === undefined ? '' : ` on ${process.child.host}`})`;
     if (code === 0) {
       if (this.server.info(rank) !== undefined && !this.server.isFinalized(rank)) {
         this.say(`warning: ${name} exited with code 0 but without finalize(); its peers may miss messages`);
@@ -490,11 +491,10 @@ class LocalJob implements RunningJob {
     const shadowOf = this.starter.shadowOf(rank);
     if (shadowOf === undefined) return false;
     if (this.starter.siblingsOf(rank).some((other) => this.ranks.get(other)?.exited === false)) {
-      this.say(`${text}; it was one of two shadows of rank ${shadowOf}, which goes on with the other one`);
+      this.say(`${text}; the rank goes on with its other shadow`);
       return true;
     }
-    if (isDeath)
-      this.say(`${text}; it was the shadow of rank ${shadowOf}, which goes on by itself: what it sends is compared with nothing any more`);
+    if (isDeath) this.say(`${text}; the rank goes on by itself: what it sends is compared with nothing any more`);
     return isDeath;
   }
 

@@ -1,6 +1,8 @@
 // Starts the processes of a job, on this host or on others: where each goes, its environment, and how it gets the secret.
+
 import { MultirailError } from '../../errors.ts';
 import { PARAM_ENV_PREFIX, type ParamTable } from '../../params.ts';
+import { processName, shadowOf } from '../../util/replica-names.ts';
 import { type MeetingRecord, RECORD_VERSION } from '../meeting/file.ts';
 import { hostId } from '../meeting/identity.ts';
 import { loopbackAddress, ownAddresses, urlOf } from '../oob/addresses.ts';
@@ -189,7 +191,12 @@ export class RankStarter {
 
   /** The rank that this process is a further replica of, which does the same as the first one; undefined: it is the first one. */
   shadowOf(number: number): number | undefined {
-    return (this.options.replicas ?? 1) > 1 && number >= this.ranks ? number % this.ranks : undefined;
+    return shadowOf(number, this.options.size, this.options.replicas ?? 1);
+  }
+
+  /** What the process is called in sentences. */
+  nameOf(number: number): string {
+    return processName(number, this.options.size, this.options.replicas ?? 1);
   }
 
   /** The other shadows of the rank of that one. */

@@ -15,6 +15,8 @@ export interface GatherOptions {
   say: (text: string) => void;
   /** Each report that is printed is appended as a line; empty = nowhere. */
   jsonFile: string;
+  /** Processes of each rank; 1 by default. */
+  replicas?: number;
   /** Gets every report, also those that nobody wanted printed. */
   onReport?: (report: WaitsReport) => void;
 }
@@ -89,7 +91,7 @@ export class WaitsGatherer {
       const isGood = pushed !== undefined && this.lastMs - pushed.atMs < PUSHED_GOOD_MS;
       return isGood ? { state: 'blocked', waits: pushed.waits, agoMs: Math.round(this.lastMs - pushed.atMs) } : { state: 'silent' };
     });
-    const report = makeReport(this.server.jobId, this.reason, states);
+    const report = makeReport(this.server.jobId, this.reason, states, this.options.replicas);
     this.options.onReport?.(report);
     if (this.printed) this.print(report);
   }
@@ -107,7 +109,7 @@ export class WaitsGatherer {
 }
 
 /** A rank is believed, but its program may be of another version. */
-function isRankWaits(json: unknown, rank: number): json is RankWaits {
+function isRankWaits(json: unknown, number: number): json is RankWaits {
   const value = json as RankWaits;
-  return typeof json === 'object' && json !== null && value.rank === rank && Array.isArray(value.waits) && Array.isArray(value.rails);
+  return typeof json === 'object' && json !== null && value.process === number && Array.isArray(value.waits) && Array.isArray(value.rails);
 }

@@ -75,6 +75,7 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
   memory: CallMemory | undefined;
   /** Its steps go on when the memory holds what they wait for. */
   awaitsMemory = false;
+  openedAs = 0;
   /** World rank that makes another call here: it was asked which, and its answer ends this one. */
   private stranger = -1;
   private strangersCode = 0;

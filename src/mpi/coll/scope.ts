@@ -40,6 +40,7 @@ export interface LocalProcess {
   readonly pml: Pick<MessageLayer, 'isend' | 'irecv' | 'irecvInBackground' | 'iprobe' | 'peer' | 'comparesBytes'>;
   readonly engine: {
     schedule(): void;
+    readonly pml: { nextOpened(): number };
     /** Why nothing can come from that world rank any more. */
     endingOf(rank: number): { readonly ended: MultirailError; readonly failure: MultirailError | undefined } | undefined;
   };
@@ -96,6 +97,8 @@ export interface MemoryCall extends RunningCall {
   readonly done: boolean;
   readonly error: MultirailError | undefined;
   readonly awaitsMemory: boolean;
+  /** When it came to the memory, as requests count it (records.ts of the PML). */
+  openedAs: number;
   memory: CallMemory | undefined;
   /** Goes on, if the memory holds what is waited for. Returns false if not. */
   pollMemory(): boolean;

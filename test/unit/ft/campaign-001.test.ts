@@ -96,7 +96,7 @@ test('by three replicas a fault that was seen is corrected where the job has com
   const other = text(
     'ERR_DIVERGED: the first shadow of rank 1 (process 5) leaves the job, since it does not do what its lead does: request 5 is another one',
   );
-  const left = text('rank 5 (pid 7) exited with code 9; it was one of two shadows of rank 1, which goes on with the other one');
+  const left = text('the second shadow of rank 1 (pid 7) exited with code 9; the rank goes on with its other shadow');
   const ends = [outvoted, healed, late, other, left];
   expect(ends.map(classOf)).toEqual(['TDC', 'FSC', 'TOE', 'TDC', 'DUE']);
   expect(ends.map(isCorrected)).toEqual([true, true, true, true, true]);

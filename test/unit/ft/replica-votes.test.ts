@@ -164,6 +164,7 @@ class Three {
         return request;
       },
       freeContext: () => undefined,
+      nextOpened: () => 0,
     } as unknown as Pml;
   }
 

@@ -55,7 +55,7 @@ const wait = (over: Partial<Wait>): Wait => ({
 });
 const answer = (rank: number, waits: Wait[], rails: RankWaits['rails'] = []): RankState & { state: 'answered' } => ({
   state: 'answered',
-  waits: { rank, pid: 100 + rank, waits, more: 0, rails },
+  waits: { rank, process: rank, pid: 100 + rank, waits, more: 0, rails },
 });
 
 describe('the report', () => {
@@ -254,5 +254,51 @@ describe('the gatherer', () => {
     gatherer.gather('the page', { printed: false });
     expect(reports).toMatchObject([{ ranks: [{ state: 'absent' }, { state: 'absent' }] }]);
     expect(printed).toEqual([]);
+  });
+});
+
+describe('a job of replicas', () => {
+  test('shadows have the names of their ranks, and are in no cycle', () => {
+    const states: RankState[] = [
+      answer(0, [wait({ peer: 1 })]),
+      answer(1, [wait({ peer: 0 })]),
+      { state: 'answered', waits: { ...answer(0, [wait({ peer: 1, phase: 'the lead has not said what has come' })]).waits, process: 2 } },
+      { state: 'silent' },
+    ];
+    const report = makeReport('job', 'test', states, 2);
+    expect(report.cycles).toEqual([[0, 1]]);
+    expect(report.ranks.map(({ shadowOf }) => shadowOf)).toEqual([undefined, undefined, 0, 1]);
+    const lines = reportLines(report);
+    expect(lines.find((line) => line.includes('the shadow of rank 0'))).toMatch(/ {2}the shadow of rank 0 \(pid 100\) waits for/);
+    expect(lines).toContain('  the shadow of rank 1: does not answer: it computes, is stopped, or has just begun a blocking call');
+    const three = makeReport(
+      'job',
+      'test',
+      Array.from({ length: 6 }, (): RankState => ({ state: 'ended' })),
+      3,
+    );
+    expect(reportLines(three).slice(1, 7)).toEqual(
+      [
+        'rank 0',
+        'rank 1',
+        'the first shadow of rank 0',
+        'the first shadow of rank 1',
+        'the second shadow of rank 0',
+        'the second shadow of rank 1',
+      ].map((name) => `  ${name}: has ended`),
+    );
+    // What waits for anybody waits for the one other rank, of which there are two processes.
+    expect(
+      makeReport('job', 'test', [answer(0, [wait({ peer: 'any' })]), answer(1, [wait({ peer: 0 })]), ...states.slice(2)], 2).cycles,
+    ).toEqual([[0, 1]]);
+  });
+
+  test('a collective through shared memory is a line for each rank that it waits for', () => {
+    const waits = [
+      wait({ kind: 'collective', call: 'barrier', tag: 'any', bytes: 0, rails: [], phase: 'has not come so far (shared memory)' }),
+    ];
+    expect(reportLines(makeReport('job', 'test', [answer(0, waits), answer(1, [])]))[2]).toBe(
+      '    barrier of world, rank 1 for 1.5 s: has not come so far (shared memory)',
+    );
   });
 });

@@ -4,6 +4,7 @@ import type { Wait } from '../../../src/launch/oob/waits.ts';
 import type { ProcessState } from '../../../src/mpi/process-state.ts';
 import { WaitsWatch } from '../../../src/mpi/waits.ts';
 import { ANY, type Pml } from '../../../src/pml/pml.ts';
+import { Iov } from '../../../src/util/iov.ts';
 import { type Item, MemPair } from '../../support/mem-pair.ts';
 import { pattern } from '../../support/pattern.ts';
 
@@ -71,9 +72,9 @@ describe('the watch', () => {
     const blocked: Wait[][] = [];
     const probes: { pattern: { source: number; ctx: number; tag: number }; sinceMs: number }[] = [];
     const describe = () => ({ comm: 'world', call: undefined });
-    const proc = { rank: 1, probes: () => probes, describe } as unknown as ProcessState;
+    const proc = { rank: 1, probes: () => probes, describe, memoryWaits: { pending: () => [] } } as unknown as ProcessState;
     const hooks = { onStall: (text: string) => stalls.push(text), onBlocked: ({ waits }: { waits: Wait[] }) => blocked.push(waits) };
-    return { watch: new WaitsWatch(pair.engines[1], proc, stallMs, hooks), stalls, blocked, probes };
+    return { watch: new WaitsWatch(pair.engines[1], proc, 1, stallMs, hooks), stalls, blocked, probes };
   }
 
   test('knows since when, oldest first, with the rails', () => {
@@ -91,6 +92,25 @@ describe('the watch', () => {
       { kind: 'probe', peer: 0, tag: 'any', waitedMs: 2500 },
     ]);
     expect(more).toBe(0);
+  });
+
+  test('says nothing of receives for which nobody waits', () => {
+    const pair = new MemPair();
+    const { pml } = pair.engines[1];
+    const heard: boolean[] = [];
+    pml.irecvInBackground(ANY, 0, 9, new Iov([new Uint8Array(8)]), ({ cancelled }) => heard.push(cancelled));
+    const { watch } = watchOf(pair, 0);
+    expect([watch.report(1000).waits, pml.hasAwaitedRequests]).toEqual([[], false]);
+    pair.recv(1, new Uint8Array(8), 3);
+    expect([watch.report(1000).waits.map(({ tag }) => tag), pml.hasAwaitedRequests]).toEqual([[3], true]);
+    // A cancelled one is gone, whether or not anybody hears of it.
+    const silent = pml.irecvInBackground(ANY, 0, 10, new Iov([new Uint8Array(8)]), () => undefined);
+    silent.onDone = undefined;
+    expect(pml.cancel(silent)).toBe(true);
+    pair.send(0, pattern(8), 3);
+    pair.send(0, pattern(8), 9);
+    pair.run();
+    expect([heard, watch.report(1000).waits, pml.hasAwaitedRequests]).toEqual([[false], [], false]);
   });
 
   test('of very many the oldest are listed, and the others counted', () => {

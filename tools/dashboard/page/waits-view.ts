@@ -41,30 +41,34 @@ function report(waits: WaitsView & { atMs: number }): Node[] {
     tableHead(['Rank', 'Waits for', 'What', 'Bytes', 'For', 'How far it is']),
     html('tbody', {}, ...rows.map((cells) => tableRow(cells))),
   );
-  const drawing = waits.ranks.length <= DRAWN_RANKS_MAX ? [draw(waits)] : [];
+  // Shadows wait for whom their leads wait for.
+  const leads = { ...waits, ranks: waits.ranks.filter(({ shadowOf }) => shadowOf === undefined) };
+  const drawing = leads.ranks.length <= DRAWN_RANKS_MAX ? [draw(leads)] : [];
   return [...circles, html('div', { class: 'waits' }, ...drawing, html('div', { class: 'scroll' }, table))];
 }
 
 type RankWaits = WaitsView['ranks'][number];
 
-function rankRows({ rank, state, waits, agoMs }: RankWaits): string[][] {
-  const only = (text: string) => [[String(rank), '', text, '', '', '']];
+function rankRows({ rank, shadowOf, state, waits, agoMs }: RankWaits): string[][] {
+  const name = shadowOf === undefined ? String(rank) : `${shadowOf}, shadow (process ${rank})`;
+  const only = (text: string) => [[name, '', text, '', '', '']];
   if (state === 'silent') return only('does not answer: it computes, is stopped, or has just begun a blocking call');
   if (state === 'ended') return only('has ended');
   if (waits === undefined) return only('has not joined');
   const blocked = state === 'blocked' ? ` (in a blocking call, said ${duration(agoMs ?? 0)} before)` : '';
   if (waits.waits.length === 0) return only(`waits for nothing${blocked}`);
-  const list = waits.waits.map((wait) => waitRow(rank, wait, blocked));
+  const list = waits.waits.map((wait) => waitRow(name, wait, blocked));
   return waits.more > 0 ? [...list, ...only(`and ${waits.more} more`)] : list;
 }
 
-function waitRow(rank: number, wait: WaitView, blocked: string): string[] {
+function waitRow(name: string, wait: WaitView, blocked: string): string[] {
   const tag = wait.tag === 'any' ? 'any tag' : `tag ${wait.tag}`;
   const peer = wait.peer === 'any' ? 'any rank' : `rank ${wait.peer}`;
   const rails = wait.rails.length === 0 ? '' : ` (${wait.rails.join(', ')})`;
   const call = wait.call === undefined ? '' : `${wait.call}: `;
-  const what = wait.kind === 'finalize' ? 'finalize' : `${call}${wait.kind}, ${tag}, in ${wait.comm}`;
-  return [String(rank), peer, what, bytes(wait.bytes), duration(wait.waitedMs), `${wait.phase}${rails}${blocked}`];
+  const message = `${call}${wait.kind}, ${tag}, in ${wait.comm}`;
+  const what = wait.kind === 'finalize' ? 'finalize' : wait.kind === 'collective' ? `${call}in ${wait.comm}` : message;
+  return [name, peer, what, bytes(wait.bytes), duration(wait.waitedMs), `${wait.phase}${rails}${blocked}`];
 }
 
 function kindOf({ state }: RankWaits): string {

@@ -38,6 +38,13 @@ const CLEARED = -1;
 /** Bytes of an error's text that are tried first. */
 const TEXT_BYTES = 160;
 
+/** A call that waits for what others write. */
+export interface PendingMemoryCall {
+  readonly call: MemoryCall;
+  /** World ranks. */
+  readonly missing: readonly number[];
+}
+
 /** What the memory asks of the process. */
 export interface MemoryHost {
   /** Its calls are to be looked at from now on. */
@@ -159,6 +166,7 @@ export class SharedCalls implements CallMemory {
 
   private enter(call: MemoryCall): void {
     call.memory = this;
+    call.openedAs = this.scope.proc.engine.pml.nextOpened();
     this.line.push(call);
     if (!this.isKnown) this.host.add(this);
   }
@@ -352,6 +360,17 @@ export class SharedCalls implements CallMemory {
         ...(scope.members[member] === undefined ? {} : { peer: scope.members[member] }),
       },
     );
+  }
+
+  /**
+   * Calls that wait, each with the ranks that it waits for, of which a call that has yet to get its turn knows nothing. For people, who see the
+   * messages by which it is set up.
+   */
+  *pending(): Generator<PendingMemoryCall> {
+    if (this.state === 'SETTING_UP') return;
+    for (const call of this.line) {
+      if (!call.done && call.awaitsMemory) yield { call, missing: this.missing(call).map((rank) => this.scope.members[rank]) };
+    }
   }
 
   /** Ranks that the call waits for. */

@@ -7,7 +7,7 @@ import { EMPTY_IOV } from '../../../util/iov.ts';
 import { ANY_SOURCE } from '../../constants.ts';
 import { COLLECTIVE, ctxOf, SERVICE_ID } from '../../contexts.ts';
 import type { MemoryCall } from '../scope.ts';
-import type { MemoryHost, SharedCalls } from './call-memory.ts';
+import type { MemoryHost, PendingMemoryCall, SharedCalls } from './call-memory.ts';
 
 const BELL_CTX = ctxOf(SERVICE_ID, COLLECTIVE);
 /** That of notices is 0. */
@@ -63,6 +63,11 @@ export class CollectiveWaits implements MemoryWaits, MemoryHost {
   private get isCrowded(): boolean {
     this.crowded ??= this.host.isCrowded();
     return this.crowded;
+  }
+
+  /** Calls that wait. For people. */
+  *pending(): Generator<PendingMemoryCall> {
+    for (const memory of this.waiting) yield* memory.pending();
   }
 
   // ---------------------------------------------------------------- by the engine

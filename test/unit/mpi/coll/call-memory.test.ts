@@ -12,7 +12,7 @@ const DIED = new MultirailError('ERR_PROC_FAILED', 'rank 2 has died');
 /** Rank 0 of three, in its first collective, which waits for the memory; rank 2 has ended in that way, or has not. */
 function waiting(ending: Ending | undefined): { failures: MultirailError[]; memory: SharedCalls; call: MemoryCall } {
   const failures: MultirailError[] = [];
-  const engine = { endingOf: (rank: number) => (rank === 2 ? ending : undefined) };
+  const engine = { pml: { nextOpened: () => 0 }, endingOf: (rank: number) => (rank === 2 ? ending : undefined) };
   const scope = { name: 'world', rank: 0, size: 3, members: [0, 1, 2], proc: { rank: 0, membersGone: ending ? 1 : 0, engine } };
   const memory = new SharedCalls(scope as unknown as Scope, { add: () => undefined, ring: () => undefined });
   const call = { done: false, tag: 1, awaitMemory: () => undefined, fail: (error: MultirailError) => failures.push(error) };

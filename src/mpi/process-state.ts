@@ -1,11 +1,13 @@
 // The state of one process that its communicators share: the engine, the end of the runtime, the table of contexts, the collectives that
 // run, and the blocking probes that wait for a message.
+
 import { MultirailError } from '../errors.ts';
 import type { NativeBinding } from '../native/binding.ts';
 import type { MessageLayer } from '../pml/message-layer.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import type { BlockingWaiter } from '../progress/blocking.ts';
 import type { Engine } from '../progress/engine.ts';
+import { lookOnce } from '../progress/look-once.ts';
 import { MemoryPool } from '../util/memory-pool.ts';
 import type { Tuning } from './coll/choice.ts';
 import { FailureNotices } from './coll/failures.ts';
@@ -489,7 +491,7 @@ export class ProcessState implements LocalProcess {
       return found !== undefined;
     };
     const look = (): boolean => {
-      this.engine.progress();
+      lookOnce(this.engine);
       return find(source);
     };
     if (outcomes === undefined || logged === undefined) {
@@ -514,7 +516,7 @@ export class ProcessState implements LocalProcess {
 
   /** Polls the rails once. */
   look(): void {
-    if (this.replica === undefined) this.engine.progress();
+    if (this.replica === undefined) lookOnce(this.engine);
     else this.replica.waiter.look();
   }
 

@@ -14,6 +14,7 @@ import { type RankWaits, reportLines, reportOfOne } from '../launch/oob/waits.ts
 import { ParamTable, survivesFailures } from '../params.ts';
 import { BlockingWaiter } from '../progress/blocking.ts';
 import { Engine } from '../progress/engine.ts';
+import { lookOnce } from '../progress/look-once.ts';
 import { engineOptions, expectCrowd } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
 import { crowdFactor, limitInCrowd } from '../util/crowd.ts';
@@ -579,7 +580,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.proc.mustBeActive();
     const { engine, blocking } = this;
     const before = engine.usefulWork;
-    engine.progress();
+    lookOnce(engine);
     if (timeoutMs === 0 || engine.usefulWork !== before) return engine.usefulWork !== before;
     const awaited = {
       get done() {

@@ -12,6 +12,8 @@ export interface PollTarget {
 const PAIRS_MAX = 128;
 /** Up to this many data sockets are simply read in each pass, which is cheaper than asking first which are ready. */
 const DIRECT_MAX = 2;
+/** Of so many looks in a row one asks the kernel, where it is not the kernel that says what has come. */
+const LOOKS_PER_KERNEL = 64;
 
 export class Poller {
   readonly native: NativeBinding;
@@ -19,6 +21,7 @@ export class Poller {
   private readonly targets: (PollTarget | undefined)[] = [];
   private readonly pairs = new Int32Array(PAIRS_MAX * 2);
   private hot = 0;
+  private looks = 0;
   private closed = false;
   /** Set by the engine while rails in memory carry the traffic: sockets are then asked for seldom. */
   memoryFirst = false;
@@ -60,6 +63,14 @@ export class Poller {
     const found = this.native.pollerWait(this.id, pairs, timeoutMs);
     for (let i = 0; i < found; i++) this.targets[pairs[2 * i]]?.onReady(pairs[2 * i + 1]);
     return Math.max(0, found);
+  }
+
+  /**
+   * As look(), for whoever looks again and again. Where streams are read without being told that there is something, and where rails in memory
+   * carry everything, the kernel is asked seldom.
+   */
+  lookSparingly(): void {
+    if ((!this.direct && !this.memoryFirst) || ++this.looks % LOOKS_PER_KERNEL === 0) this.look();
   }
 
   /** Whether it keeps the process alive; it does from the start. */

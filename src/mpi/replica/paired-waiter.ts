@@ -1,11 +1,13 @@
 // Blocking calls of a process that is one of two replicas: what they wait for ends in bursts, whose order the lead decides, and the shadow ends
 // each call where the lead has ended it.
+
 import { LeadPml } from '../../ft/replica/lead.ts';
 import { type Found, NOTHING } from '../../ft/replica/paired-pml.ts';
 import type { ShadowPml } from '../../ft/replica/shadow.ts';
 import type { Envelope, RecvRequest } from '../../pml/records.ts';
 import { type Awaited, BlockingWaiter } from '../../progress/blocking.ts';
 import type { Driver, Engine } from '../../progress/engine.ts';
+import { lookOnce } from '../../progress/look-once.ts';
 
 /** What a look finds where it has come by something. */
 const SOMETHING: Found = [1];
@@ -73,7 +75,7 @@ export class PairedWaiter extends BlockingWaiter {
     const { pml, owner } = this;
     const call = pml.beginCall();
     if (!(pml instanceof LeadPml)) return this.obey(call);
-    owner.progress();
+    lookOnce(owner);
     const hasEnded = pml.turn(call);
     const found = find(pml);
     pml.noteLook(found.length === 0 && hasEnded ? SOMETHING : found);

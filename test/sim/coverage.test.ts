@@ -14,7 +14,9 @@ const LEFT_OUT = ['1000 sends', '2000 messages', '130 times'];
 
 it('every cell is hit or impossible, every edge is taken', () => {
   const coverage = new Coverage();
-  const cases = [...bfoRows, ...bfoRowsMore, ...holes, ...holesMore, ...steady].filter(({ name }) => !LEFT_OUT.some((text) => name.includes(text)));
+  const cases = [...bfoRows, ...bfoRowsMore, ...holes, ...holesMore, ...steady].filter(
+    ({ name }) => !LEFT_OUT.some((text) => name.includes(text)),
+  );
   for (const { run } of cases) run({ coverage });
   for (let seed = 0; seed < 150; seed++) runSeed(seed, { coverage });
   for (let seed = 0; seed < 450; seed++) runStress(seed, { coverage });

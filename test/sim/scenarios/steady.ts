@@ -1,7 +1,14 @@
 // Pairs with a steady rail, as shared memory: the other rail is made on demand. What happens when the steady one is lost, on which side, and
 // how long it takes.
 import type { SimLink } from '../../../tools/sim/fabric.ts';
-import { type Lab, SCENARIO_PARAMS, Scenario, type ScenarioCase, type ScenarioOptions, scenarioRails } from '../../../tools/sim/scenario.ts';
+import {
+  type Lab,
+  SCENARIO_PARAMS,
+  Scenario,
+  type ScenarioCase,
+  type ScenarioOptions,
+  scenarioRails,
+} from '../../../tools/sim/scenario.ts';
 import { World } from '../../../tools/sim/world.ts';
 
 const LONG = 40_000;
@@ -14,7 +21,8 @@ function scenario(lab: Lab, options: ScenarioOptions = {}): Scenario {
   return new Scenario(lab, { rails: [spare, { ...steady, isSteady: true, exclusivity: 200 }], ...options });
 }
 
-const stateOf = (s: Scenario, rank: number, rail = 0): string => s.world.processes[rank].engine.bml.peers.get(1 - rank)?.rails[rail].state ?? '';
+const stateOf = (s: Scenario, rank: number, rail = 0): string =>
+  s.world.processes[rank].engine.bml.peers.get(1 - rank)?.rails[rail].state ?? '';
 const attemptsOf = (s: Scenario, rank: number): number =>
   s.world.processes[rank].engine.bml.peers.get(1 - rank)?.rails[0].counters.connectAttempts ?? 0;
 
@@ -53,7 +61,7 @@ export const steady: readonly ScenarioCase[] = [
       s.finish();
     },
   },
-  ...(['lost', 'delivered', 'half'] as const).map((inFlight) => ({
+  ...((['lost', 'delivered', 'half'] as const).map((inFlight) => ({
     name: `steady: the rail in memory is gone in the midst of messages, and all arrive over the spare ones at once${inFlight === 'lost' ? '' : ` (${inFlight})`}`,
     run(lab: Lab) {
       const s = scenario(lab);
@@ -62,7 +70,7 @@ export const steady: readonly ScenarioCase[] = [
       s.requireLost(2);
       s.finish();
     },
-  })) satisfies ScenarioCase[],
+  })) satisfies ScenarioCase[]),
   {
     name: 'steady: the higher rank alone finds out, and the lower one has nothing to send',
     run(lab) {
@@ -104,7 +112,7 @@ export const steady: readonly ScenarioCase[] = [
       world.mustFinalize(60_000);
     },
   },
-  ...(['refused', 'dark', 'paused for long'] as const).map((how) => ({
+  ...((['refused', 'dark', 'paused for long'] as const).map((how) => ({
     name: `steady: where the rail in memory cannot be made at the first contact, the spare one is (${how})`,
     run(lab: Lab) {
       const { world, link } = strangers(lab);
@@ -120,7 +128,7 @@ export const steady: readonly ScenarioCase[] = [
       world.mustFinish(how === 'paused for long' ? 6000 : 2000);
       world.mustFinalize(60_000);
     },
-  })) satisfies ScenarioCase[],
+  })) satisfies ScenarioCase[]),
 ];
 
 /** Two ranks that have not met. */

@@ -109,7 +109,7 @@ export function runDeath(seed: number, options: SwarmOptions = {}): SwarmReport 
   options.trace?.(`0 seed ${seed}: ${report.description}`);
 
   // --- traffic
-  if (steady !== undefined) strikeSteady(world, steady, report);
+  if (steady !== undefined) strikeSteady(world, steady, report.faults);
   const contexts = prng.between(1, 2);
   const tags = prng.between(1, 3);
   const operations = prng.between(15, 60);

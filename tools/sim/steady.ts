@@ -4,7 +4,6 @@
 import { Prng } from '../../src/util/prng.ts';
 import type { RailSpec, SimLink } from './fabric.ts';
 import { OracleError } from './oracle.ts';
-import type { SwarmReport } from './swarm.ts';
 import type { World } from './world.ts';
 
 /** Above that of other rails in the simulator. */
@@ -26,13 +25,13 @@ export function drawSteady(seed: number, rails: Partial<RailSpec>[]): SteadyDraw
   return { linkNo, isCalm: prng.chance(1, 5), prng };
 }
 
-/** Strikes the steady rails of some pairs, now or later. */
-export function strikeSteady(world: World, { linkNo, isCalm, prng }: SteadyDraw, report: SwarmReport): void {
+/** Strikes the steady rails of some pairs, now or later; `faults` counts them. */
+export function strikeSteady(world: World, { linkNo, isCalm, prng }: SteadyDraw, faults: Partial<Record<string, number>>): void {
   if (isCalm) return;
   const { fabric } = world;
   for (const link of fabric.links({ linkNo })) {
     if (prng.chance(1, 3)) continue;
-    const strike = drawStrike(world, link, prng, report);
+    const strike = drawStrike(world, link, prng, faults);
     const when = prng.below(3);
     if (when === 0) strike();
     else if (when === 1) fabric.at(prng.between(0, prng.pick([2000, 50_000, 400_000])), strike);
@@ -40,14 +39,15 @@ export function strikeSteady(world: World, { linkNo, isCalm, prng }: SteadyDraw,
       const nth = prng.pick([1, 2, 3, 5, 10, 30]);
       const stage = prng.pick(['leave', 'arrive'] as const);
       fabric.onPacket({ stage, linkNo }, (sighting, hit) => {
-        if (hit === nth && sighting.link === link) strike();
+        // What is looked at has gone on by then: a cut in its midst would let what is behind it pass.
+        if (hit === nth && sighting.link === link) fabric.at(fabric.nowUs, strike);
         return 'pass';
       });
     }
   }
 }
 
-function drawStrike(world: World, link: SimLink, prng: Prng, report: SwarmReport): () => void {
+function drawStrike(world: World, link: SimLink, prng: Prng, faults: Partial<Record<string, number>>): () => void {
   const { fabric } = world;
   const isGone = prng.chance(2, 3);
   const refuses = prng.chance(1, 2);
@@ -66,7 +66,7 @@ function drawStrike(world: World, link: SimLink, prng: Prng, report: SwarmReport
   };
   return () => {
     const kind = isGone ? 'steadyGone' : 'steadyCut';
-    report.faults[kind] = (report.faults[kind] ?? 0) + 1;
+    faults[kind] = (faults[kind] ?? 0) + 1;
     strike();
     if (isGone) world.gone.set(link, strike);
     else

@@ -140,7 +140,7 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
   options.trace?.(`0 seed ${seed}: ${report.description}`);
 
   // --- safety phase
-  if (steady !== undefined) strikeSteady(world, steady, report);
+  if (steady !== undefined) strikeSteady(world, steady, report.faults);
   const contexts = prng.between(1, 3);
   const tags = prng.between(1, 4);
   const operations = prng.between(10, 80);

@@ -25,7 +25,7 @@ group.skipIf(reason !== undefined)('rails on demand', () => {
     }).ended;
     expect(exitCode, `${stdout}\n${stderr}`).toBe(0);
     expect(stdout.match(/barriers connections 0 /g)?.length).toBe(RANKS);
-    expect(stdout.match(/audited 360 in/g)?.length).toBe(RANKS);
+    expect(stdout.match(/audited 180 in/g)?.length).toBe(RANKS);
     console.log(stdout.trim());
   }, 100_000);
 

@@ -55,8 +55,10 @@ function drawStrike(world: World, link: SimLink, prng: Prng, faults: Partial<Rec
   const inFlight = prng.pick(['lost', 'delivered', 'half'] as const);
   const downUs = prng.pick([100, 20_000, 400_000]);
   const set = (isStruck: boolean): void => {
+    // One that is dead notices nothing, and tells nobody: then the other side has to.
+    const hasDead = world.isDead(link.low) || world.isDead(link.high);
     for (const rank of [link.low, link.high]) {
-      fabric.onlyOtherSideNotices(link, rank, isStruck && rank === blind);
+      fabric.onlyOtherSideNotices(link, rank, isStruck && rank === blind && !hasDead);
       if (refuses || !isStruck) fabric.refuseConnections(link, rank, isStruck);
     }
   };

@@ -54,27 +54,26 @@ function drawStrike(world: World, link: SimLink, prng: Prng, faults: Partial<Rec
   const blind = prng.chance(1, 3) ? prng.pick([link.low, link.high]) : undefined;
   const inFlight = prng.pick(['lost', 'delivered', 'half'] as const);
   const downUs = prng.pick([100, 20_000, 400_000]);
-  const set = (isStruck: boolean): void => {
-    // One that is dead notices nothing, and tells nobody: then the other side has to.
-    const hasDead = world.isDead(link.low) || world.isDead(link.high);
+  const set = (isStruck: boolean, isBlind: boolean): void => {
     for (const rank of [link.low, link.high]) {
-      fabric.onlyOtherSideNotices(link, rank, isStruck && rank === blind && !hasDead);
+      fabric.onlyOtherSideNotices(link, rank, isBlind && rank === blind);
       if (refuses || !isStruck) fabric.refuseConnections(link, rank, isStruck);
     }
   };
-  const strike = (): void => {
-    set(true);
+  const strike = (isBlind: boolean): void => {
+    set(true, isBlind);
     fabric.cut(link, { inFlight });
   };
   return () => {
     const kind = isGone ? 'steadyGone' : 'steadyCut';
     faults[kind] = (faults[kind] ?? 0) + 1;
-    strike();
-    if (isGone) world.gone.set(link, strike);
+    strike(true);
+    // In the end nobody is blind: a side that is dead, or has left, tells the other nothing.
+    if (isGone) world.gone.set(link, () => strike(false));
     else
       fabric.at(fabric.nowUs + downUs, () => {
         fabric.mend(link);
-        set(false);
+        set(false, false);
         fabric.armDetection(link, 'silent', 'the other side has ended this epoch');
       });
   };

@@ -13,6 +13,7 @@ import type { BmlOptions } from './options.ts';
 import { BmlPeer } from './peer.ts';
 import { jitterOf, moveRail, Rail, type RailListener } from './rail.ts';
 import { Rates } from './rates.ts';
+import { Spares } from './spares.ts';
 
 const ATTEMPT_TIMEOUT_FACTOR = 5;
 /** How far above the highest epoch seen a peer may say that an epoch is over. */
@@ -32,6 +33,7 @@ export class Bml {
   private readonly listener: RailListener;
   private readonly health: HealthWatch;
   private readonly rates: Rates;
+  private readonly spares: Spares;
   private readonly byRank: (BmlPeer | undefined)[] = [];
   private rails: Rail[] = [];
   private nextDeadlineMs = 0;
@@ -51,7 +53,8 @@ export class Bml {
       peer.makeSets();
       listener(rail, from, to);
     };
-    this.rates = new Rates(options, (rail) => this.isBeside(rail));
+    this.rates = new Rates(options, (rail) => options.stallTimeoutMs > 0 && this.byRank[rail.peer]?.hasLike(rail) === true);
+    this.spares = new Spares({ options, listener: this.listener, wakeAt: (atMs) => this.wakeAt(atMs) });
     this.health = new HealthWatch({
       options,
       peerOf: (rail) => this.peer(rail),
@@ -74,6 +77,7 @@ export class Bml {
       assert(endpoint.rail === peer.rails.length, 'rails are numbered in the order of the plan');
       this.take(peer, new Rail(rank, endpoint.rail, endpoint), nowMs);
     }
+    this.spares.hold(peer);
     peer.inlineBytesMax = Math.min(ADDED_FRAME_BYTES_MIN, ...peer.rails.map((rail) => rail.attributes.frameBytesMax));
     peer.eagerBytesMax = peer.inlineBytesMax;
     this.nowMs = nowMs;
@@ -121,9 +125,7 @@ export class Bml {
 
   /** Every rail's highest dead epoch, as RNDVRESTARTNOTIFY and the table at rail-up state it. */
   deadEpochs(peer: BmlPeer): { rail: number; epoch: number }[] {
-    const list: { rail: number; epoch: number }[] = [];
-    for (const rail of peer.rails) if (rail.highestDead > 0) list.push({ rail: rail.index, epoch: rail.highestDead });
-    return list;
+    return peer.rails.filter(({ highestDead }) => highestDead > 0).map(({ index, highestDead }) => ({ rail: index, epoch: highestDead }));
   }
 
   // ---------------------------------------------------------------- what the PML asks for
@@ -154,6 +156,7 @@ export class Bml {
     rail.nextDialMs = Number.POSITIVE_INFINITY;
     if (rail.isCarrying) rail.counters.downs++;
     if (rail.state !== 'DOWN') moveRail(rail, 'DOWN', this.listener);
+    this.spares.lost(this.peer(rail), rail, this.nowMs);
   }
 
   // ---------------------------------------------------------------- events from the BTL
@@ -169,14 +172,16 @@ export class Bml {
     if (rail.attempt !== undefined && rail.attempt.epoch <= epoch) rail.attempt = undefined;
     // An epoch that ended after BYE both ways did so without onRailDown (B9).
     if (rail.epoch !== 0) this.takeOut(rail, { kind: 'closed', text: 'ended after BYE' });
-    this.peer(rail).mustAsk = false;
+    const peer = this.peer(rail);
+    this.spares.connected(peer, rail, nowMs);
+    peer.mustAsk = false;
     rail.epoch = epoch;
     rail.highestSeen = Math.max(rail.highestSeen, epoch);
     rail.highestDead = Math.max(rail.highestDead, epoch - 1);
     rail.receivedByPeer = 0;
     rail.blocked = false;
     rail.progressAliveMs = aliveMs;
-    rail.progressPeerAliveMs = this.peer(rail).aliveMs;
+    rail.progressPeerAliveMs = peer.aliveMs;
     rail.probingDeadlineAliveMs = aliveMs + this.options.connectTimeoutMs;
     moveRail(rail, 'PROBING', this.listener);
     this.sendProbe(rail, aliveMs);
@@ -198,8 +203,9 @@ export class Bml {
     this.endAttempt(rail, reason, nowMs);
   }
 
-  /** The peer, which does not dial, needs this rank: attempts need not wait for their back-off. */
-  handleAsked(peer: BmlPeer, nowMs: number): void {
+  /** The peer, which does not dial, needs this rank, and has asked over that rail: attempts need not wait for their back-off. */
+  handleAsked(peer: BmlPeer, over: number, nowMs: number): void {
+    this.spares.asked(peer, over, nowMs);
     for (const rail of peer.rails) {
       if (rail.state !== 'DOWN' || rail.attempt !== undefined) continue;
       rail.nextDialMs = Math.min(rail.nextDialMs, Math.max(nowMs, rail.heldUntilMs, rail.dialledAtMs + this.options.redialMinMs));
@@ -229,6 +235,7 @@ export class Bml {
       this.backOff(rail, nowMs);
       moveRail(rail, 'DOWN', this.listener);
     }
+    this.spares.attemptFailed(this.peer(rail), rail, reason, nowMs);
   }
 
   handleRailDown(endpoint: BtlEndpoint, epoch: number, reason: RailReason, nowMs: number): void {
@@ -354,14 +361,6 @@ export class Bml {
     this.rail(endpoint).counters.framesInDoubt++;
   }
 
-  /** It has siblings of its kind, which may carry now or soon: nothing need wait for it. */
-  private isBeside(rail: Rail): boolean {
-    if (this.options.stallTimeoutMs === 0) return false;
-    const { exclusivity, role } = rail.attributes;
-    const rails = this.byRank[rail.peer]?.rails ?? [];
-    return rails.some((other) => other !== rail && other.attributes.exclusivity === exclusivity && other.attributes.role === role);
-  }
-
   private peer(rail: Rail): BmlPeer {
     const peer = this.byRank[rail.peer];
     if (peer === undefined) assert(false, `rail of unknown peer ${rail.peer}`);
@@ -450,6 +449,8 @@ export class Bml {
       } else this.wakeAt(nowMs + connectTimeoutMs);
     }
     switch (rail.state) {
+      case 'ON_DEMAND':
+        return;
       case 'DOWN':
         if (!this.dials(rail)) return this.ask(peer, rail, nowMs, aliveMs);
         // The attempt was begun during an epoch that has ended meanwhile.

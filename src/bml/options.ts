@@ -10,6 +10,8 @@ export interface BmlOptions extends HealthLimits {
   redialMinMs: number;
   redialMaxMs: number;
   connectTimeoutMs: number;
+  /** Spare rails (spares.ts) are made when they are needed, and not with the others. */
+  holdsSpares: boolean;
   flapWindowMs: number;
   flapHoldMaxMs: number;
   windowMinBytes: number;

@@ -1,5 +1,5 @@
 // The parameters of the rails of a peer; src/params.ts puts them into the table of all.
-import { int, KIB, MIB, type ParamRows } from '../param-spec.ts';
+import { int, KIB, MIB, type ParamRows, string } from '../param-spec.ts';
 
 export const BML_PARAMS = {
   bml_rail_timeout_ms: int(
@@ -51,6 +51,12 @@ export const BML_PARAMS = {
     10,
     600_000,
     'An attempt to connect is given up after this time, and after three times this time where the peer took the connection and does not answer the handshake. By default more where many ranks share a processor.',
+  ),
+  bml_spare_rails: string(
+    'tuner',
+    'needed',
+    'When rails are made that carry nothing as long as a rail in memory does, as tcp between ranks of one host that share memory: needed (that rail has failed, or cannot be made), or always (together with it).',
+    ['needed', 'always'],
   ),
   bml_flap_window_ms: int(
     'developer',

@@ -1,6 +1,14 @@
 // The rails of one peer, and the sets made of them: which of them carry what.
 import type { Rail } from './rail.ts';
 
+/** Those of some rails that carry when all of them are up: active before standby, then the highest exclusivity class only. */
+export function bestOf(rails: readonly Rail[]): Rail[] {
+  const active = rails.filter((rail) => rail.attributes.role === 'active');
+  const usable = active.length > 0 ? active : rails;
+  const exclusivity = Math.max(...usable.map((rail) => rail.attributes.exclusivity));
+  return usable.filter((rail) => rail.attributes.exclusivity === exclusivity);
+}
+
 /** The rails of one peer and the sets made of them; the sets are made again on every change. */
 export class BmlPeer {
   readonly rank: number;
@@ -30,6 +38,10 @@ export class BmlPeer {
   closed = false;
   /** It is the peer that dials, and it may not know yet that it shall: it is asked until an answer or a connection has come. */
   mustAsk = false;
+  /** Rails that are made only when they are needed, or were until then (spares.ts). */
+  spares: readonly Rail[] = [];
+  /** Attempts to connect the steady rail, without which they are needed, that have failed and may have failed for other reasons. */
+  steadyFailures = 0;
   /** Longest message that is sent eagerly over the rails that carry now, in one frame of any rail that there is. */
   eagerBytesMax = 0;
   /** Longest first part of a rendezvous: any rail must be able to carry it in one frame. */
@@ -44,17 +56,32 @@ export class BmlPeer {
   dropRails(): void {
     this.rails.length = 0;
     this.byNumber.length = 0;
+    this.spares = [];
     this.makeSets();
   }
 
-  /** The rail over which the peer is to be asked next: one at a time, the best class first, and after it that which was tried least. */
+  /**
+   * The rail over which the peer is to be asked next: one at a time, that which was tried least, and of these a spare one that is needed now,
+   * since the question says so, and then the best class.
+   */
   get askingRail(): Rail | undefined {
     if (!this.mustAsk || this.rails.some(({ attempt, epoch }) => attempt !== undefined || epoch !== 0)) return undefined;
-    const [first] = [...this.rails].sort(
-      (a, b) =>
-        a.counters.connectAttempts - b.counters.connectAttempts || b.attributes.exclusivity - a.attributes.exclusivity || a.index - b.index,
-    );
+    const [first] = this.rails
+      .filter(({ state }) => state !== 'ON_DEMAND')
+      .sort(
+        (a, b) =>
+          a.counters.connectAttempts - b.counters.connectAttempts ||
+          Number(this.spares.includes(b)) - Number(this.spares.includes(a)) ||
+          b.attributes.exclusivity - a.attributes.exclusivity ||
+          a.index - b.index,
+      );
     return first;
+  }
+
+  /** It has siblings of its class, which may carry now or soon: nothing need wait for it. */
+  hasLike(rail: Rail): boolean {
+    const { exclusivity, role } = rail.attributes;
+    return this.rails.some((other) => other !== rail && other.attributes.exclusivity === exclusivity && other.attributes.role === role);
   }
 
   /** Every rail of the stripe set can put: what travels with the first packet would be all that is copied. */
@@ -81,10 +108,7 @@ export class BmlPeer {
     let usable = this.rails.filter((rail) => rail.state === 'UP');
     if (usable.length === 0) usable = this.rails.filter((rail) => rail.state === 'SUSPECT');
     if (usable.length === 0) usable = this.rails.filter((rail) => rail.isCarrying);
-    const active = usable.filter((rail) => rail.attributes.role === 'active');
-    if (active.length > 0) usable = active;
-    const exclusivity = Math.max(...usable.map((rail) => rail.attributes.exclusivity));
-    usable = usable.filter((rail) => rail.attributes.exclusivity === exclusivity);
+    usable = bestOf(usable);
     this.eager = [...usable].sort(
       (a, b) =>
         Number(a.avoided.isSet) - Number(b.avoided.isSet) ||

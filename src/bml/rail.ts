@@ -5,6 +5,7 @@ import { assert } from '../util/assert.ts';
 import type { UsualTime } from './health.ts';
 
 export const RAIL_STATES = {
+  ON_DEMAND: 'It was not made: a steady rail of a better class carries all. It is dialled when that one fails, or cannot be made.',
   DOWN: 'No epoch is live. The dialling side tries again when its back-off is over; the other side waits to be dialled.',
   CONNECTING: 'A connection attempt of a new epoch is under way, and no epoch is live.',
   PROBING: 'An epoch is live and frames are taken from it; sending waits for the answer to a probe.',
@@ -16,6 +17,8 @@ export const RAIL_STATES = {
 export type RailState = keyof typeof RAIL_STATES;
 
 export const RAIL_EDGES: Readonly<Record<RailState, readonly RailState[]>> = {
+  // → DOWN when it is needed (spares.ts). No rail comes back to this state.
+  ON_DEMAND: ['DOWN'],
   // → CONNECTING by dialling; → PROBING when the peer dialled.
   DOWN: ['CONNECTING', 'PROBING'],
   // → PROBING by the handshake; → DOWN when the attempt failed or was given up.

@@ -4,6 +4,7 @@ import type { MultirailError } from '../errors.ts';
 /**
  * The state of a rail, as this rank sees it:
  *
+ * - `ON_DEMAND`: it was not made, since a rail in memory carries all; it is made when that one fails, or cannot be made.
  * - `DOWN`: nothing goes over it; it is tried again when its back-off is over, or when the peer dials.
  * - `CONNECTING`: an attempt to connect is under way.
  * - `PROBING`: it is connected, and a probe has not been answered yet.
@@ -11,7 +12,7 @@ import type { MultirailError } from '../errors.ts';
  * - `SUSPECT`: nothing has come through for a while; it is probed, and passed over while another rail is UP.
  * - `TRIAL`: it was lost and is back; it is passed over while another rail is UP, until it has earned trust.
  */
-export type RailState = 'DOWN' | 'CONNECTING' | 'PROBING' | 'UP' | 'SUSPECT' | 'TRIAL';
+export type RailState = 'ON_DEMAND' | 'DOWN' | 'CONNECTING' | 'PROBING' | 'UP' | 'SUSPECT' | 'TRIAL';
 
 /** What one rail has done since the start of this rank. */
 export interface RailCounters {

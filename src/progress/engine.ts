@@ -352,7 +352,7 @@ export class Engine implements Upcalls {
       this.failPeer(hello.rank, 'ERR_PROC_FAILED', 'a newer process of this rank appeared');
       return { ok: false, reason: 'PEER_FAILED', text: `rank ${hello.rank} was replaced by a newer process` };
     }
-    if (hello.rank > this.options.rank) return this.asked(peer);
+    if (hello.rank > this.options.rank) return this.asked(peer, hello.rail);
     const rail = peer.bml.byNumber[hello.rail] ?? this.railAdded(module, peer, hello);
     if (rail === undefined || rail.key !== hello.key || rail.endpoint.module !== module) {
       return {
@@ -374,9 +374,9 @@ export class Engine implements Upcalls {
   }
 
   /** A higher rank needs this one, which is the side that dials. */
-  private asked({ rank, bml }: EnginePeer): Admission {
+  private asked({ rank, bml }: EnginePeer, over: number): Admission {
     if (bml.closed || this.closed) return { ok: false, reason: 'FINALIZED', text: 'this rank is leaving the job' };
-    this.bml.handleAsked(bml, this.nowMs);
+    this.bml.handleAsked(bml, over, this.nowMs);
     return { ok: false, reason: 'WILL_DIAL', text: `rank ${this.options.rank} is the lower one, and dials rank ${rank} now` };
   }
 

@@ -32,6 +32,7 @@ export function engineOptions(rank: number, params: Params): EngineOptions {
       redialMinMs: params.int('bml_redial_min_ms'),
       redialMaxMs: params.int('bml_redial_max_ms'),
       connectTimeoutMs: params.int('bml_connect_timeout_ms'),
+      holdsSpares: params.string('bml_spare_rails') === 'needed',
       flapWindowMs: params.int('bml_flap_window_ms'),
       flapHoldMaxMs: params.int('bml_flap_hold_max_ms'),
       windowMinBytes: params.int('bml_window_min_bytes'),

@@ -34,7 +34,10 @@ export function railEvents(rail: Rail, from: RailState, to: RailState, rails: re
   }
   if (to !== 'DOWN' || !CARRYING.has(from)) return [];
   const events = [event('lost', rail.lastReason === undefined ? '' : `${rail.lastReason.kind}: ${rail.lastReason.text}`)];
-  if (up === 0) events.push(event('unreachable', 'no rail is left; it is dialled again until the peer timeout'));
+  const next = rails.some(({ state }) => state === 'ON_DEMAND')
+    ? 'those on demand are made now'
+    : 'it is dialled again until the peer timeout';
+  if (up === 0) events.push(event('unreachable', `no rail is left; ${next}`));
   else if (up === 1 && of > 1) events.push(event('last', 'one rail is left'));
   else if (up < of) events.push(event('degraded', `${up} of ${of} rails are left`));
   return events;

@@ -294,6 +294,7 @@ export const OPTIONS: Omit<EngineOptions, 'rank'> = {
     redialMinMs: 50,
     redialMaxMs: 400,
     connectTimeoutMs: 600,
+    holdsSpares: true,
     flapWindowMs: 10_000,
     flapHoldMaxMs: 1000,
     windowMinBytes: 64 * 1024,

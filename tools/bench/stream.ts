@@ -119,12 +119,12 @@ const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve,
 export const railLabel = ({ rail, transport, key }: RailInfo): string =>
   `rail ${rail} (${key.startsWith(transport) ? key : `${transport} ${key}`})`;
 
-/** Waits until every rail to the peer carries traffic: a run that starts on half of them would show nothing. */
+/** Waits until every rail to the peer that is made carries traffic: a run that starts on half of them would show nothing. */
 async function allRailsUp(mpi: Runtime, peer: number): Promise<RailInfo[]> {
   const deadlineMs = performance.now() + RAILS_UP_MS_MAX;
   for (;;) {
     const rails = mpi.rails().filter((rail) => rail.peer === peer);
-    if (rails.every(({ state }) => state === 'UP')) return rails;
+    if (rails.every(({ state }) => state === 'UP' || state === 'ON_DEMAND')) return rails;
     if (performance.now() > deadlineMs) {
       const states = rails.map(
         (rail) => `${railLabel(rail)}: ${rail.state}${rail.lastReason === undefined ? '' : ` (${rail.lastReason})`}`,

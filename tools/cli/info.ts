@@ -197,20 +197,23 @@ function interfacesOf(params: ParamTable, transports: readonly TransportInfo[]):
   const selected = Object.entries(filters)
     .filter(([name]) => transports.some((transport) => transport.name === name && transport.isOn))
     .map(([transport, filter]) => ({ transport, interfaces: selectInterfaces(all, filter) }));
+  const areSpares = params.string('bml_spare_rails') === 'needed' && transports.some(({ name, isOn }) => name === 'sm' && isOn);
   return all.map((found) => {
     const usedBy = selected.flatMap(({ transport, interfaces }) => {
       const used = interfaces.find(({ name }) => name === found.name);
       return used === undefined ? [] : [{ transport, addresses: used.addresses.map(({ address }) => address) }];
     });
     const addresses = found.addresses.map(({ address, prefix }) => `${address}/${prefix}`);
-    return { name: found.name, addresses, isLoopback: found.loopback, usedBy, use: useOf(found, usedBy) };
+    return { name: found.name, addresses, isLoopback: found.loopback, usedBy, use: useOf(found, usedBy, areSpares) };
   });
 }
 
-function useOf(found: LocalInterface, usedBy: InterfaceInfo['usedBy']): string {
+/** `areSpares`: shared memory carries what goes from one rank of this host to another. */
+function useOf(found: LocalInterface, usedBy: InterfaceInfo['usedBy'], areSpares: boolean): string {
   if (usedBy.length === 0) return 'not used (see btl, btl_tcp_if_include and btl_tcp_if_exclude)';
   const names = usedBy.map(({ transport }) => transport).join(' and ');
-  return found.loopback ? `${names} between ranks on this host` : `${names} to ranks on other hosts`;
+  if (!found.loopback) return `${names} to ranks on other hosts`;
+  return `${names} between ranks on this host${areSpares ? ', made when shared memory fails (bml_spare_rails)' : ''}`;
 }
 
 /** Which starter started this process as a rank, how that shows, where its ranks meet, and where their secret comes from. */

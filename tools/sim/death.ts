@@ -8,6 +8,7 @@ import { Prng } from '../../src/util/prng.ts';
 import type { PacketFilter, RailSpec } from './fabric.ts';
 import type { PostedReceive } from './oracle.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
+import { drawSteady, strikeSteady } from './steady.ts';
 import { RECOVERY, TARGETS } from './stress.ts';
 import {
   drawBytes,
@@ -59,6 +60,7 @@ export function runDeath(seed: number, options: SwarmOptions = {}): SwarmReport 
   };
   if (prng.chance(1, 2)) params.bml_rail_timeout_ms = prng.pick(['50', '100']);
   const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 6));
+  const steady = options.meets === true ? drawSteady(seed, rails) : undefined;
   const world = new World({
     seed,
     ranks,
@@ -107,6 +109,7 @@ export function runDeath(seed: number, options: SwarmOptions = {}): SwarmReport 
   options.trace?.(`0 seed ${seed}: ${report.description}`);
 
   // --- traffic
+  if (steady !== undefined) strikeSteady(world, steady, report.faults);
   const contexts = prng.between(1, 2);
   const tags = prng.between(1, 3);
   const operations = prng.between(15, 60);

@@ -30,6 +30,8 @@ export interface RailSpec extends PipeSpec {
   letsGo: boolean;
   role: 'active' | 'standby';
   exclusivity: number;
+  /** It is whole or gone, as memory is: see RailAttributes. */
+  isSteady: boolean;
   frameBytesMax: number;
   /** How often (in 10 000 sends) a burst of BUSY begins, and how long one lasts at most. */
   busyPer10k: number;
@@ -56,6 +58,7 @@ export const RAIL_DEFAULTS: RailSpec = {
   letsGo: true,
   role: 'active',
   exclusivity: 100,
+  isSteady: false,
   frameBytesMax: 16 * 1024 * 1024,
   busyPer10k: 0,
   busyUsMax: 2000,

@@ -162,6 +162,7 @@ export class SimBtl implements SimModule, Nic {
           pipelineBytes: spec.pipelineBytes,
           liveness: spec.liveness,
           frameBytesMax: spec.frameBytesMax,
+          ...(spec.isSteady ? { isSteady: true as const } : {}),
         },
         detail: { linkNo },
       };

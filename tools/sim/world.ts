@@ -213,10 +213,10 @@ export class World {
     return this.fabric.nowMs;
   }
 
-  /** Every rail of every process carries traffic. */
+  /** Every rail of every process carries traffic, unless it is made on demand. */
   get allUp(): boolean {
     return this.processes.every(({ engine }) =>
-      [...engine.bml.peers.values()].every((peer) => peer.rails.every((rail) => rail.state === 'UP')),
+      [...engine.bml.peers.values()].every((peer) => peer.rails.every(({ state }) => state === 'UP' || state === 'ON_DEMAND')),
     );
   }
 
@@ -493,10 +493,19 @@ export class World {
 
   // ---------------------------------------------------------------- the end
 
-  /** Everything is healed: links carry, nobody is blind or paused. */
+  /** Links that are not healed, and what strikes them again. */
+  readonly gone = new Map<SimLink, () => void>();
+
+  /** Everything is healed: links carry, nobody is blind or paused. Links that are gone are as they were struck, and no worse. */
   healAll(): void {
     for (let rank = 0; rank < this.options.ranks; rank++) this.fabric.resume(rank);
     for (const link of this.fabric.links()) {
+      const strike = this.gone.get(link);
+      if (strike !== undefined) {
+        for (const rank of [link.low, link.high]) this.fabric.dropCounts(link, rank, false);
+        strike();
+        continue;
+      }
       this.endCountLoss(link);
       this.fabric.mend(link);
       this.fabric.healPath(link);

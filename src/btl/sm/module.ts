@@ -178,7 +178,9 @@ export class SmModule extends StreamModule implements SmHost {
         native.close(segment.fd);
         native.memoryUnmap(segment.memory);
       }
-      dialing.failure = { kind: 'error', text: (error as Error).message };
+      // A process that computes takes no connections, and so many may wait for it.
+      const isFull = (error as NodeJS.ErrnoException).code === 'EAGAIN';
+      dialing.failure = { kind: isFull ? 'busy' : 'error', text: (error as Error).message };
       this.due();
     }
     return dialing;

@@ -178,7 +178,8 @@ export function reportLines(report: WaitsReport): string[] {
       const further = more + Math.max(0, waits.length - LINES_PER_RANK_MAX);
       if (further > 0) lines.push(`    and ${further} more`);
       for (const { peer, key, state, reason } of rails) {
-        if (state !== 'UP') {
+        // A rail that is made only when it is needed is not down.
+        if (state !== 'UP' && state !== 'ON_DEMAND') {
           const word = state === 'SUSPECT' || state === 'TRIAL' ? `bad (${state})` : state;
           lines.push(`    rail ${key} to rank ${peer} is ${word}${reason === '' ? '' : `: ${reason}`}`);
         }

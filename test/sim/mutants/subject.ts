@@ -8,6 +8,7 @@ import { holes } from '../scenarios/holes.ts';
 import { holesMore } from '../scenarios/holes-more.ts';
 import { impaired } from '../scenarios/impaired.ts';
 import { pipeline } from '../scenarios/pipeline.ts';
+import { steady } from '../scenarios/steady.ts';
 
 export { PROFILES } from '../../../tools/sim/campaign.ts';
 
@@ -20,4 +21,5 @@ export const SCENARIOS: readonly ScenarioCase[] = [
   ...givenUp(),
   ...guards,
   ...impaired(),
+  ...steady,
 ];

@@ -7,6 +7,7 @@ import { PLANTED_HEALTH } from './health-table.ts';
 import { PLANTED_LOGS } from './log-table.ts';
 import { PLANTED_REPLICAS } from './replica-table.ts';
 import { PLANTED_SAVES } from './save-table.ts';
+import { PLANTED_SPARES } from './spare-table.ts';
 import { PLANTED_ULFM } from './ulfm-table.ts';
 
 /** Who finds it: random runs of a profile, or a scenario of that name. */
@@ -533,6 +534,7 @@ export const PLANTED: readonly Planted[] = [
     },
   },
   ...PLANTED_HEALTH,
+  ...PLANTED_SPARES,
   ...PLANTED_ULFM,
   ...PLANTED_SAVES,
   ...PLANTED_LOGS,

@@ -1,5 +1,6 @@
 // What `multirail info` says, from invented environments.
 import { expect, test } from 'vitest';
+import { loadNative } from '../../../src/native/load.ts';
 import { PARAMS } from '../../../src/params.ts';
 import { commandLine, pairMca } from '../../../tools/cli/bench.ts';
 import { collectInfo, infoLines, launcherOf } from '../../../tools/cli/info.ts';
@@ -39,6 +40,14 @@ test('every parameter is listed with default, range and meaning; changed ones wi
 test('an interface that is excluded is shown as not used', () => {
   const info = collectInfo('1.2.3', { btl: 'self,tcp', btl_tcp_if_include: 'no-such-interface' }, {});
   for (const found of info.interfaces) expect(found.use).toMatch(/^not used/);
+});
+
+test('what loopback is for, where shared memory carries what goes from rank to rank of this host', () => {
+  const useWith = (mca: Record<string, string>) => collectInfo('1.2.3', mca, {}).interfaces.find(({ isLoopback }) => isLoopback)?.use;
+  expect(useWith({ btl: 'self,tcp' })).toBe('tcp between ranks on this host');
+  if (loadNative().binding === undefined) return;
+  expect(useWith({ btl: 'self,sm,tcp' })).toBe('tcp between ranks on this host, made when shared memory fails (bml_spare_rails)');
+  expect(useWith({ btl: 'self,sm,tcp', bml_spare_rails: 'always' })).toBe('tcp between ranks on this host');
 });
 
 test('the launcher', () => {

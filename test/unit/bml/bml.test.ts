@@ -166,7 +166,7 @@ describe('dialling', () => {
         if (f.rails[0].attempt !== undefined) answer(f, 0, 'refused');
       }
       const { nextDialMs } = f.rails[0];
-      f.bml.handleAsked(f.peer, f.nowMs);
+      f.bml.handleAsked(f.peer, 0, f.nowMs);
       expect(f.rails[0].nextDialMs).toBeLessThan(nextDialMs);
     });
   });

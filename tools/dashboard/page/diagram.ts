@@ -133,7 +133,7 @@ export class Diagram {
       }
       // Wider with what it carries, by orders of magnitude.
       parts.line.setAttribute('stroke-width', (2 + Math.max(0, Math.log10((there + back) / 1e5 + 1)) * 1.2).toFixed(1));
-      const isNamed = areAllNamed || isSelected || !['UP', 'CLOSED'].includes(link.state);
+      const isNamed = areAllNamed || isSelected || !['UP', 'ON_DEMAND', 'CLOSED'].includes(link.state);
       const flow = STATES[link.state].carries ? `, ${rate(there + back)}` : '';
       setText(parts.label, isNamed ? `${link.transport} ${link.rail}: ${word}${flow}` : '');
       parts.group.setAttribute('aria-label', `${linkTitle(link)}: ${word}${flow}`);
@@ -174,7 +174,8 @@ export class Diagram {
     const byPair = new Map<string, Link[]>();
     for (const link of links) byPair.set(pairOf(link), [...(byPair.get(pairOf(link)) ?? []), link]);
     for (const [pair, cell] of this.cells) {
-      const own = byPair.get(pair) ?? [];
+      // What is made only when it is needed is not missing.
+      const own = (byPair.get(pair) ?? []).filter(({ state }) => state !== 'ON_DEMAND');
       const carrying = own.filter(({ state }) => STATES[state].carries).length;
       const isSelected = own.some(({ id }) => id === selected);
       const kind = own.every(({ state }) => state === 'CLOSED')
@@ -260,6 +261,8 @@ export function markOf(state: LinkState): SVGElement {
       return svg('path', { d: 'M0 -8 L8 6 L-8 6 Z', class: 'hollow' });
     case 'cross':
       return svg('path', { d: 'M-6 -6 L6 6 M6 -6 L-6 6', class: 'stroke' });
+    case 'dots':
+      return svg('path', { d: 'M-5 0 L-4 0 M4 0 L5 0', class: 'stroke' });
     case 'bar':
       return svg('path', { d: 'M-6 0 L6 0', class: 'stroke' });
   }

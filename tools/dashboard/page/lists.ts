@@ -46,7 +46,9 @@ export class Tiles {
     const waiting = states.filter((kind) => kind === 'standby').length;
     const more = `${busy > 0 ? `, ${busy} busy` : ''}${waiting > 0 ? `, ${waiting} standing by` : ''}`;
     this.set('Ranks in the job', `${working} of ${(job?.size ?? 0) - (job?.spares ?? 0)}${more}`);
-    this.set('Rails that carry', `${links.filter(({ state }) => STATES[state].carries).length} of ${links.length}`);
+    const made = links.filter(({ state }) => state !== 'ON_DEMAND');
+    const spares = links.length > made.length ? `, ${links.length - made.length} on demand` : '';
+    this.set('Rails that carry', `${made.filter(({ state }) => STATES[state].carries).length} of ${made.length}${spares}`);
     this.set('Throughput', rate(totalRate));
     this.set('Payload sent', bytes(store.total('bytesSent')));
     this.set('Resent', bytes(store.total('bytesResent')));

@@ -15,6 +15,7 @@ export const STATES = {
   TRIAL: { word: 'bad, on trial', symbol: 'hollow-triangle', carries: false },
   SUSPECT: { word: 'bad, suspect', symbol: 'triangle', carries: true },
   UP: { word: 'up', symbol: 'disc', carries: true },
+  ON_DEMAND: { word: 'on demand', symbol: 'dots', carries: false },
   CLOSED: { word: 'closed', symbol: 'bar', carries: false },
 } as const;
 export type LinkState = keyof typeof STATES;

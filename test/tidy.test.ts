@@ -104,6 +104,12 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   { layer: 'ft/log', files: /^src\/ft\/log\//, may: ['util', 'pml'] },
   // The protocol of saves, without what it is driven by.
   { layer: 'ft/checkpoint', files: /^src\/ft\/checkpoint\//, may: ['errors', 'util', 'ft/plan'] },
+  // What ranks that go back by groups do, without what it is driven by.
+  {
+    layer: 'ft/groups',
+    files: /^src\/ft\/groups\/(?:groups|group-(?:core|saves|save-steps|lives|lacks|meeting))\.ts$/,
+    may: ['errors', 'util', 'pml', 'ft/checkpoint'],
+  },
   { layer: 'progress', files: /^src\/progress\//, may: ['errors', 'util', 'contract', 'native', 'params', 'bml', 'pml'] },
   // The simulator runs the layers above the transports for real, and the self transport; no real network.
   {
@@ -120,6 +126,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'ft/plan',
       'ft/image',
       'ft/checkpoint',
+      'ft/groups',
       'ft/log',
       'ft/events',
       'ft/replica',
@@ -253,7 +260,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   {
     layer: 'ft/recover',
     files: /^src\/ft\/(?:recover|groups)\//,
-    may: ['ft/log', 'ft/events', 'errors', 'util', 'native', 'mpi', 'ft/plan', 'ft/image', 'ft/store', 'ft/checkpoint'],
+    may: ['ft/log', 'ft/events', 'errors', 'util', 'native', 'mpi', 'ft/plan', 'ft/image', 'ft/store', 'ft/checkpoint', 'ft/groups'],
   },
   // Programs of C and C++ as ranks: what they import, over the calls of a communicator.
   { layer: 'wasm', files: /^src\/wasm\//, may: ['errors', 'wasm-file', 'mpi'] },

@@ -61,7 +61,7 @@ export class Steps {
   step(worker: Worker): boolean {
     const { rank, place } = worker;
     const op = this.program.ops[rank][place];
-    if (op.op === 'end' || (op.op === 'save' && !this.host.passes(worker))) return false;
+    if (op.op === 'end' || ((op.op === 'save' || op.op === 'look') && !this.host.passes(worker))) return false;
     if (op.op === 'send') this.send(worker, op);
     else if (op.op === 'free') this.free(worker, op);
     else if (op.op === 'reply') this.send(worker, { ...op, op: 'send', to: worker.lastSource, sync: false });

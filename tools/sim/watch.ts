@@ -13,8 +13,11 @@ export interface Watched {
   readonly engine: Engine;
 }
 
+/** Messages that an earlier life of their receiver has taken, which has forgotten their numbers since. */
+export type Taken = ReadonlyMap<object, { readonly peer: PmlPeer; readonly ctx: number; readonly seq: number }>;
+
 /** The message with that number was taken here: it is not charged to anybody's credit a second time. */
-function isTaken(receiver: PmlPeer, ctx: number, seq: number): boolean {
+export function isTaken(receiver: PmlPeer, ctx: number, seq: number): boolean {
   const flow = receiver.flowsIn.get(ctx);
   return flow !== undefined && flow.holes?.has(seq) !== true && (serialDiff(seq, flow.expectedSeq) < 0 || flow.early.has(seq));
 }
@@ -23,7 +26,7 @@ function isTaken(receiver: PmlPeer, ctx: number, seq: number): boolean {
  * I10. What the sender has used of its credit is what the receiver has released and holds, and what has not reached the receiver. Neither
  * side believes more of the limit than the other has granted or been told.
  */
-function checkCredit(sender: Watched, receiver: Watched): void {
+function checkCredit(sender: Watched, receiver: Watched, takenBefore: Taken): void {
   const from = sender.engine.pml.knownPeer(receiver.rank);
   const to = receiver.engine.pml.knownPeer(sender.rank);
   // Ranks that have not met.
@@ -32,7 +35,10 @@ function checkCredit(sender: Watched, receiver: Watched): void {
   let underWay = 0;
   for (const message of from.sends) {
     const charge = 'charge' in message ? message.charge : message.bytes + ENVELOPE_CHARGE_BYTES;
-    if (charge > 0 && !isTaken(to, message.ctx, message.seq)) underWay += charge;
+    const before = takenBefore.get(message);
+    // Records are used again for other messages.
+    const wasTaken = before !== undefined && before.ctx === message.ctx && before.seq === message.seq;
+    if (charge > 0 && !wasTaken && !isTaken(to, message.ctx, message.seq)) underWay += charge;
   }
   const { rank } = receiver;
   if (from.creditUsed !== to.releasedBytes + to.heldBytes + underWay) {
@@ -82,18 +88,18 @@ function checkBounds({ rank, engine }: Watched): void {
 }
 
 /** Looks at all of them. `ran`: the ranks that had a turn since the last look; what concerns no other has not changed. */
-export function watch(processes: readonly Watched[], ran: ReadonlySet<number>): void {
+export function watch(processes: readonly Watched[], ran: ReadonlySet<number>, takenBefore: Taken): void {
   for (const rank of ran) {
     const own = processes[rank];
     checkBounds(own);
-    checkCredit(own, own);
+    checkCredit(own, own, takenBefore);
     for (const { rank: peer } of own.engine.pml.peers) {
       const other = processes[peer];
       if (other === own) continue;
-      checkCredit(own, other);
+      checkCredit(own, other, takenBefore);
       checkRails(own, other);
       if (ran.has(other.rank)) continue;
-      checkCredit(other, own);
+      checkCredit(other, own, takenBefore);
       checkRails(other, own);
     }
   }

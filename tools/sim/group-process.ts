@@ -69,6 +69,8 @@ export class GroupProcess {
   /** Of its earlier lives. */
   readonly logsBefore: SendLog[] = [];
   private saving: Saving | undefined;
+  /** Memory of an image that has come, and with which nothing has begun yet. */
+  private fetched: Uint8Array | undefined;
   /** It goes back, and takes what is on its way to it. */
   private isTaking = false;
   private begun: Begun | undefined;
@@ -244,12 +246,15 @@ export class GroupProcess {
       },
       *fetch(plan) {
         self.isTaking = false;
+        if (self.fetched !== undefined) self.memory.give(self.fetched);
+        self.fetched = undefined;
         const line = plan.lines[self.group];
         let piece = plan.failing.has(self.group) ? saves.pieceOf(rank, line) : undefined;
         for (const { giver, owner, bytes, crc, k } of plan.transfers) {
           if (giver === rank) channel.sendImage(owner, saves.pieceOf(owner, k)?.memory as Uint8Array, 1);
           if (owner !== rank) continue;
           const room = self.memory.take(bytes);
+          self.fetched = room;
           let end: string | undefined;
           channel.takeImage(
             giver,
@@ -315,6 +320,7 @@ export class GroupProcess {
     slot: GroupSlot | undefined,
   ): GroupSlot | undefined {
     const before = this.worker;
+    this.fetched = undefined;
     if (wasRunning) {
       this.host.forgets(this.number);
       const { succession } = before;
@@ -407,7 +413,8 @@ export class GroupProcess {
 
   /** What it waits for beside messages is so: it needs a turn. */
   get wantsTurn(): boolean {
-    if (this.saving?.worker === this.worker && this.saving.waiting?.isSo() === true) return true;
+    const { isOver, runs } = this.worker;
+    if (this.saving?.worker === this.worker && runs && !isOver && this.saving.waiting?.isSo() === true) return true;
     const streams = this.isTaking ? this.streams() : undefined;
     return streams !== undefined && this.lives.hasTaken(streams);
   }
@@ -545,7 +552,7 @@ export class GroupProcess {
     const room = memory.take(image.length);
     room.set(image);
     const piece = { bytes: room.length, crc: crc32cJs(room), memory: room };
-    this.begun = { slot: { k: saves.nextK, step: worker.place, piece, numbers }, end: undefined, worker };
+    this.begun = { slot: { k: saves.core.k, step: worker.place, piece, numbers }, end: undefined, worker };
     return this.begun;
   }
 }

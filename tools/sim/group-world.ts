@@ -148,6 +148,10 @@ export class GroupWorld implements StepsHost, ProcessHost {
     return this.processes[number].passes(this.program.ops[rank][place].op === 'look');
   }
 
+  isLaterLife(number: number): boolean {
+    return this.processes[number].lives.life > 0;
+  }
+
   diverged(): void {
     throw new OracleError('F9: a program that repeats itself is taken for another one');
   }

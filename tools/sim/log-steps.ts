@@ -39,6 +39,8 @@ export interface StepsHost {
   passes(worker: Worker): boolean;
   /** A program that does not repeat itself was caught, or is about to be believed. */
   diverged(): void;
+  /** That process has gone back with its group, and repeats what it did. */
+  isLaterLife?(number: number): boolean;
 }
 
 export class Steps {
@@ -208,8 +210,10 @@ export class Steps {
   }
 
   /** A synchronous send has ended. */
-  private checkMatched({ rank }: Worker, place: number, { to, sync }: Send): void {
+  private checkMatched({ rank, number }: Worker, place: number, { to, sync }: Send): void {
     const receivedAt = this.program.receivedAt[rank][place] as number;
+    // What an earlier life of this process has sent is not waited for again.
+    if (this.host.isLaterLife?.(number) === true) return;
     // Who has gone back answers what it does not receive.
     if (this.host.over !== undefined) return;
     if (sync && this.furthest[to] < receivedAt)

@@ -4,7 +4,8 @@ import type { BtlModule, Params } from '../../src/btl/btl.ts';
 import { selfComponent } from '../../src/btl/self/component.ts';
 import { MultirailError } from '../../src/errors.ts';
 import { ParamTable } from '../../src/params.ts';
-import type { PmlPeer, RecvRequest } from '../../src/pml/records.ts';
+import { ENVELOPE_CHARGE_BYTES } from '../../src/pml/hdr.ts';
+import type { RecvRequest } from '../../src/pml/records.ts';
 import type { TransitionListener } from '../../src/pml/states.ts';
 import { type Driver, Engine, type EngineHooks } from '../../src/progress/engine.ts';
 import { engineOptions } from '../../src/progress/options.ts';
@@ -364,25 +365,25 @@ export class World {
     return sim.registeredBytes;
   }
 
-  private readonly takenBefore = new Map<object, { readonly peer: PmlPeer; readonly ctx: number; readonly seq: number }>();
+  private readonly forgotten = new Map<string, number>();
 
   /** That rank is about to forget the numbers of what it has been sent. */
   forgets(rank: number, contexts: readonly number[]): void {
     const { pml } = this.processes[rank].engine;
-    for (const { engine } of this.processes) {
-      const peer = engine.pml.knownPeer(rank);
-      for (const message of peer?.sends ?? [])
-        if (contexts.includes(message.ctx) && isTaken(pml.peer(engine.pml.options.rank), message.ctx, message.seq))
-          this.takenBefore.set(message, { peer: peer as PmlPeer, ctx: message.ctx, seq: message.seq });
+    for (const { rank: from, engine } of this.processes) {
+      const key = `${from}/${rank}`;
+      for (const message of engine.pml.knownPeer(rank)?.sends ?? []) {
+        if (!contexts.includes(message.ctx) || !isTaken(pml.peer(from), message.ctx, message.seq)) continue;
+        const charge = 'charge' in message ? message.charge : message.bytes + ENVELOPE_CHARGE_BYTES;
+        this.forgotten.set(key, (this.forgotten.get(key) ?? 0) + charge);
+      }
     }
   }
 
   /** What spans several processes, at every step (watch.ts). */
   private look(ran: ReadonlySet<number>): void {
     if (this.options.breaches !== 'allowed' && this.fabric.breaches.length > 0) throw new OracleError(`I12: ${this.fabric.breaches[0]}`);
-    for (const [message, { peer }] of this.takenBefore)
-      if (![...peer.sends].some((one) => one === message)) this.takenBefore.delete(message);
-    watch(this.processes, ran, this.takenBefore);
+    watch(this.processes, ran, this.forgotten);
     this.tellDrained();
   }
 

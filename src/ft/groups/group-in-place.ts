@@ -268,6 +268,7 @@ export class GroupInPlace extends InPlace {
       before.streams.leaveToEnter();
       before.log.clear();
     }
+    this.useFetched();
     this.begin(comm, runner, comm.group.worldRanks, found?.image, this.list);
     const program = saves.program as ProgramLog;
     program.passed = program.attempts;

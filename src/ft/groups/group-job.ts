@@ -268,7 +268,7 @@ export class GroupJob extends FtJob {
   private capture(): Begun | undefined {
     const { saves, program, registry } = this;
     const { group } = saves;
-    const k = group.nextK;
+    const { k } = group.core;
     const step = this.stepCount;
     const numbers = program.streamsAtCut;
     if (numbers === undefined) return undefined;

@@ -92,14 +92,27 @@ export function* meetGroups<W, V extends GroupMember>(host: GroupMeetingHost<W, 
   const isFailing = plan.failing.has(groups[rank]);
   const living = places.filter((one) => one !== rank && views[one].mode !== 'new');
   const stopping = living.filter((one) => plan.failing.has(groups[one]));
-  const told = new Map(stopping.map((one) => [one, lives.stopFor(one, views[one].life, host.streams)]));
-  if (isFailing && host.isRunning) {
-    lives.end(living, (one) => views[one].life, host.streams);
-    host.endRun();
-  } else if (!isFailing) for (const one of stopping) host.streams?.stopTo(one);
+  const tellAll = (): ReadonlyMap<number, FlowNumbers> =>
+    new Map(stopping.map((one) => [one, lives.stopFor(one, views[one].life, host.streams)]));
+  const goesBack = isFailing && (host.isRunning || lives.isAgain);
+  const heard: (readonly [number, FlowNumbers])[] = [];
+  let told: ReadonlyMap<number, FlowNumbers> = new Map();
+  if (!isFailing) {
+    told = tellAll();
+    for (const one of stopping) host.streams?.stopTo(one);
+  } else if (goesBack) {
+    // What this rank takes into nothing is answered: whoever goes on must have stopped before, or would take a synchronous message for matched.
+    const going = living.filter((one) => !stopping.includes(one));
+    heard.push(...(yield* host.tellSent(told, going)));
+    if (host.isRunning) {
+      lives.end(living, (one) => views[one].life, host.streams);
+      host.endRun();
+    }
+    told = tellAll();
+  }
   const isAgain = isFailing && lives.isAgain;
-  const sent = yield* host.tellSent(lives.isAgain || host.isRunning ? told : new Map(), isAgain ? living : []);
-  for (const [from, numbers] of sent) lives.told(from, numbers);
+  heard.push(...(yield* host.tellSent(told, goesBack ? stopping : [])));
+  for (const [from, numbers] of heard) lives.told(from, numbers);
   if (isAgain) {
     const streams = host.streams as MeetingStreams;
     while (!lives.hasTaken(streams)) yield host.nextTurn(streams);

@@ -69,6 +69,9 @@ export class GroupSaveSteps {
   *save(isLook: boolean, isBlocking: boolean): SaveSteps<number> {
     const { host } = this;
     while (host.isAhead) {
+      // Which calls the others are behind is known when saves are open again.
+      yield* this.idle();
+      if (!host.isAhead) break;
       try {
         const k = yield* this.saveOnce(isLook, isBlocking);
         host.pass();
@@ -78,7 +81,7 @@ export class GroupSaveSteps {
       }
       host.again();
     }
-    return host.group.nextK - 1;
+    return host.group.committed?.k ?? -1;
   }
 
   private *saveOnce(isLook: boolean, isBlocking: boolean): SaveSteps<number> {
@@ -93,7 +96,7 @@ export class GroupSaveSteps {
     if (group.core.verdict?.code === VERDICT.LOUD) life = yield* this.comeTo(call);
     if (group.core.verdict?.code === VERDICT.NOTHING) {
       host.looked();
-      return group.nextK - 1;
+      return group.committed?.k ?? -1;
     }
     this.agreed(group.core.verdict, () => host.underWay());
     // All that was sent in this group before is here now, and nobody of it sends more before everybody has looked.
@@ -126,7 +129,7 @@ export class GroupSaveSteps {
     const { group, attempts, step, measured } = host;
     const { life } = yield* this.idle();
     if (host.isOver) return;
-    group.core.arrive(CALL.END, { call: attempts, step, isLoud: false, measured });
+    group.core.arrive(CALL.END, { call: attempts, step, isLoud: false, k: group.nextK, measured });
     group.obey();
     yield { isSo: () => this.isOver(life) || group.core.verdict !== undefined };
     this.mustGoOn(life);
@@ -138,7 +141,7 @@ export class GroupSaveSteps {
     const { host } = this;
     const { group } = host;
     const { life, isLoud } = yield* this.quiet();
-    group.core.arrive(call, { call: host.attempts, step: host.step, isLoud, measured: host.measured });
+    group.core.arrive(call, { call: host.attempts, step: host.step, isLoud, k: group.nextK, measured: host.measured });
     group.obey();
     yield { isSo: () => this.isOver(life) || group.core.state === 'CUTTING' || group.core.verdict !== undefined };
     this.mustGoOn(life);

@@ -81,6 +81,8 @@ export class GroupSaves {
   private pending: GroupSlot | undefined;
   /** Holders that have not said that they have the pending image. */
   private readonly awaited = new Set<number>();
+  /** Of the last save that was tried. */
+  private lastK = -1;
   private isSpreading = false;
   private hasRefused = false;
   /** Of others: by owner, then by save. */
@@ -114,6 +116,7 @@ export class GroupSaves {
     this.interrupt();
     this.drop(this.committed);
     this.committed = undefined;
+    this.lastK = -1;
     this.newest = [];
     for (const copies of this.held.values()) for (const { piece } of copies.values()) this.host.memory.give(piece.memory as Uint8Array);
     this.held.clear();
@@ -161,8 +164,9 @@ export class GroupSaves {
     return [this.committed, this.pending].find((slot) => slot?.k === k)?.piece;
   }
 
+  /** The least number that the next save may have. */
   get nextK(): number {
-    return (this.committed?.k ?? -1) + 1;
+    return Math.max(this.committed?.k ?? -1, this.lastK) + 1;
   }
 
   // ---------------------------------------------------------------- after a recovery, and at the start
@@ -209,6 +213,7 @@ export class GroupSaves {
   /** Its image is whole, or could not be made. */
   copied(slot: GroupSlot | undefined): void {
     this.pending = slot;
+    this.lastK = this.core.k;
     this.hasRefused = false;
     this.core.copied(slot !== undefined);
     this.obey();
@@ -326,8 +331,10 @@ export class GroupSaves {
     this.freeCopies(copies, (one) => one !== this.newest[this.groups[owner]]);
     const room = memory.hasRoom(bytes) ? memory.take(bytes) : undefined;
     this.host.takeImage(owner, room, crc, (end) => {
-      if (room !== undefined && end === 'whole') copies.set(k, { step, piece: { bytes, crc, memory: room } });
-      else if (room !== undefined) memory.give(room);
+      if (room !== undefined && end === 'whole') {
+        this.freeCopies(copies, (one) => one === k);
+        copies.set(k, { step, piece: { bytes, crc, memory: room } });
+      } else if (room !== undefined) memory.give(room);
       if (end === 'interrupted') return;
       if (end !== 'whole')
         this.host.warn(

@@ -25,7 +25,13 @@ export const PLANTED_GROUPS: readonly Planted[] = [
   {
     name: 'goes-on-sending',
     sentence: 'Ranks of other groups go on sending to one that goes back and lives.',
-    edits: [edit(MEETING, 'for (const one of stopping) host.streams?.stopTo(one);', 'for (const one of stopping) if (one < 0) host.streams?.stopTo(one);')],
+    edits: [
+      edit(
+        MEETING,
+        'for (const one of stopping) host.streams?.stopTo(one);',
+        'for (const one of stopping) if (one < 0) host.streams?.stopTo(one);',
+      ),
+    ],
     found: [{ profile: 'group', within: 60 }],
   },
   {
@@ -56,18 +62,16 @@ export const PLANTED_GROUPS: readonly Planted[] = [
     name: 'committed-before-it-is-held',
     sentence: 'A rank says that its image is where it must be when it has sent it.',
     edits: [
-      edit(
-        SAVES,
-        'if (!this.isSpreading || this.awaited.size > 0) return;',
-        'if (!this.isSpreading) return;\n    this.awaited.clear();',
-      ),
+      edit(SAVES, 'if (!this.isSpreading || this.awaited.size > 0) return;', 'if (!this.isSpreading) return;\n    this.awaited.clear();'),
     ],
     found: [{ profile: 'group', within: 60 }],
   },
   {
     name: 'trimmed-before-it-is-committed',
     sentence: 'Other groups are told of a save when it is spread, and not when it is committed.',
-    edits: [edit(SAVES, '    this.isSpreading = true;\n    for', '    this.isSpreading = true;\n    this.tellCommitted(pending);\n    for')],
+    edits: [
+      edit(SAVES, '    this.isSpreading = true;\n    for', '    this.isSpreading = true;\n    this.tellCommitted(pending);\n    for'),
+    ],
     found: [{ profile: 'group', within: 60 }],
   },
   {

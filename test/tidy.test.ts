@@ -404,7 +404,12 @@ const under = (...folders: string[]) =>
 
 describe('purity', () => {
   test('PML, BML, ULFM, plans, images and the protocol of saves know no clock, timer, chance, promise, Node module or output', () => {
-    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events', 'ft/replica', 'util');
+    const groups = SOURCES.filter((file) => layerOf(file)?.layer === 'ft/groups');
+    expect(inFiles(groups, ASYNC)).toEqual([]);
+    const files = [
+      ...under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events', 'ft/replica', 'util'),
+      ...groups,
+    ];
     for (const pattern of [CLOCKS, TIMERS, CHANCE, PRINTS, /\bprocess\b|\bglobalThis\b|\brequire\b/])
       expect(inFiles(files, pattern)).toEqual([]);
     expect(

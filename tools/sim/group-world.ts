@@ -211,7 +211,8 @@ export class GroupWorld implements StepsHost, ProcessHost {
     worker.isOver = true;
     worker.isBack = true;
     worker.succession?.giveUp(error);
-    for (const ctx of COVERED) this.pmlOf(number).revokeContext(ctx, error);
+    // Of epochs of which it has not heard, too.
+    for (const ctx of [...COVERED, ...CHANNEL_CONTEXTS]) this.pmlOf(number).revokeContext(ctx, error);
     this.wake(number);
   }
 

@@ -174,15 +174,18 @@ test('a rank ends its run when those that go on have stopped sending to it', () 
     group: { groups: GROUPS },
     mayRestart: true,
     *exchange() {
+      yield* [];
       return views;
     },
     listen: () => undefined,
     endRun: () => void done.push('ends'),
     *tellSent(told: ReadonlyMap<number, unknown>, from: readonly number[]) {
       done.push(`tells ${[...told.keys()]}; hears ${from}`);
+      yield* [];
       return [];
     },
     *fetch() {
+      yield* [];
       return 2;
     },
     goBack: () => 'back',

@@ -120,8 +120,8 @@ export class GroupProcess {
   }
 
   get isRunning(): boolean {
-    const { succession, isOver, isBack } = this.worker;
-    return succession !== undefined && !isOver && !isBack;
+    const { succession, isBack } = this.worker;
+    return succession !== undefined && !this.lives.isAgain && !isBack;
   }
 
   get isMate(): (rank: number) => boolean {

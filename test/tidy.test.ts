@@ -104,6 +104,12 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   { layer: 'ft/log', files: /^src\/ft\/log\//, may: ['util', 'pml'] },
   // The protocol of saves, without what it is driven by.
   { layer: 'ft/checkpoint', files: /^src\/ft\/checkpoint\//, may: ['errors', 'util', 'ft/plan'] },
+  // What ranks that go back by groups do, without what it is driven by.
+  {
+    layer: 'ft/groups',
+    files: /^src\/ft\/groups\/(?:groups|group-(?:core|saves|save-steps|lives|lacks|meeting))\.ts$/,
+    may: ['errors', 'util', 'pml', 'ft/checkpoint'],
+  },
   { layer: 'progress', files: /^src\/progress\//, may: ['errors', 'util', 'contract', 'native', 'params', 'bml', 'pml'] },
   // The simulator runs the layers above the transports for real, and the self transport; no real network.
   {
@@ -120,6 +126,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'ft/plan',
       'ft/image',
       'ft/checkpoint',
+      'ft/groups',
       'ft/log',
       'ft/events',
       'ft/replica',
@@ -254,7 +261,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   {
     layer: 'ft/recover',
     files: /^src\/ft\/(?:recover|groups)\//,
-    may: ['ft/log', 'ft/events', 'errors', 'util', 'native', 'mpi', 'ft/plan', 'ft/image', 'ft/store', 'ft/checkpoint'],
+    may: ['ft/log', 'ft/events', 'errors', 'util', 'native', 'mpi', 'ft/plan', 'ft/image', 'ft/store', 'ft/checkpoint', 'ft/groups'],
   },
   // Programs of C and C++ as ranks: what they import, over the calls of a communicator.
   { layer: 'wasm', files: /^src\/wasm\//, may: ['errors', 'wasm-file', 'mpi'] },
@@ -398,7 +405,12 @@ const under = (...folders: string[]) =>
 
 describe('purity', () => {
   test('PML, BML, ULFM, plans, images and the protocol of saves know no clock, timer, chance, promise, Node module or output', () => {
-    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events', 'ft/replica', 'util');
+    const groups = SOURCES.filter((file) => layerOf(file)?.layer === 'ft/groups');
+    expect(inFiles(groups, ASYNC)).toEqual([]);
+    const files = [
+      ...under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events', 'ft/replica', 'util'),
+      ...groups,
+    ];
     for (const pattern of [CLOCKS, TIMERS, CHANCE, PRINTS, /\bprocess\b|\bglobalThis\b|\brequire\b/])
       expect(inFiles(files, pattern)).toEqual([]);
     expect(

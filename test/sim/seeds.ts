@@ -154,4 +154,24 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     story:
       'A synchronous send went on to a successor, which died: its request still named the one that had died first, and could not be given up.',
   },
+  {
+    profile: 'group',
+    seed: 131,
+    story: 'A rank came to a save that a death in another group had interrupted, when it was about to learn that its group was behind it.',
+  },
+  {
+    profile: 'group',
+    seed: 121,
+    story: 'Images of two tries of a save, of which the first had been abandoned, passed for one save, since both had the same number.',
+  },
+  {
+    profile: 'group',
+    seed: 5031,
+    story: 'The memory of an image was never given back that had come when another process died, before anything had begun with it.',
+  },
+  {
+    profile: 'group',
+    seed: 51,
+    story: 'The oracle blamed credit that was given twice for a message which came once more after its receiver had begun again.',
+  },
 ];

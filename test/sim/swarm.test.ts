@@ -16,6 +16,7 @@ const SEEDS: Record<Profile, number> = {
   ulfm: 400,
   save: 60,
   log: 300,
+  group: 60,
   replica: 300,
 };
 
@@ -27,6 +28,14 @@ const MUST_OCCUR: Partial<Record<Profile, { readonly counters: readonly string[]
       ...['logged', 'unlogged', 'suppressed', 'replayed'],
       ...['recorded', 'obeyed', 'gated', 'listsLost'],
       ...['persistent', 'persistentHeld', 'freed', 'freedAgain', 'inPlace', 'creditStalls', 'stalledReplays'],
+    ],
+    faults: ['death', 'pulled'],
+  },
+  group: {
+    counters: [
+      ...['saves', 'abandoned', 'interrupted', 'triedAgain', 'successions', 'fallbacks'],
+      ...['again', 'livesBegun', 'recoveries', 'startedOver', 'strikes'],
+      ...['logged', 'within', 'suppressed', 'replayed', 'freed', 'creditStalls'],
     ],
     faults: ['death', 'pulled'],
   },

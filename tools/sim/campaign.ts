@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { Coverage } from './coverage.ts';
 import { runDeath } from './death.ts';
+import { runGroup } from './group.ts';
 import { runImpaired } from './impaired.ts';
 import { runLog } from './log.ts';
 import { runReplica } from './replica.ts';
@@ -25,6 +26,7 @@ const runMeet = (seed: number, options: SwarmOptions): SwarmReport =>
  * ulfm = programs agree, revoke, shrink and replace while processes die;
  * save = a program saves its state in memory and goes back to it while processes die;
  * log = messages are logged, and standbys succeed processes that die while the others go on;
+ * group = the same with groups of ranks, which save by themselves and go back together;
  * replica = two processes of each rank compare what they send before it leaves, and bits flip.
  */
 export const PROFILES = {
@@ -38,6 +40,7 @@ export const PROFILES = {
   ulfm: runUlfm,
   save: runSave,
   log: runLog,
+  group: runGroup,
   replica: runReplica,
 } as const satisfies Record<string, (seed: number, options: SwarmOptions) => SwarmReport>;
 export type Profile = keyof typeof PROFILES;

@@ -61,5 +61,5 @@ export type WildOp =
   /** Waits for any of the posted receives, if there is one. */
   | { readonly op: 'waitAny' };
 
-/** join: the end of a step, all that was begun in it is done. */
-export type Op = Send | Receive | Free | WildOp | { readonly op: 'join' | 'save' | 'end' };
+/** join: the end of a step, all that was begun in it is done. look: all of a group look whether somebody needs a save of theirs. */
+export type Op = Send | Receive | Free | WildOp | { readonly op: 'join' | 'save' | 'look' | 'end' };

@@ -63,7 +63,8 @@ export function isReceive(op: Op): op is Receive {
   return op.op === 'post' || op.op === 'again' || op.op === 'receive' || op.op === 'probe';
 }
 
-export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, bytesMax: number): Program {
+/** `groups`: of each rank. They save at moments of their own, and no message within one crosses its saves; nothing depends on outcomes. */
+export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, bytesMax: number, groups?: readonly number[]): Program {
   const ops: Op[][] = Array.from({ length: ranks }, () => []);
   const steps = prng.between(3, 10);
   const everySteps = prng.between(1, 4);
@@ -72,6 +73,8 @@ export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, by
   // (A stream of its own: seeds that once failed keep their meaning.)
   const making = new Making(prng.split('freed'), ranks, eagerBytesMax, bytesMax);
   const wild = new WildSteps(prng.split('wild'), ranks, eagerBytesMax, bytesMax);
+  const isWild = wild.isOn && groups === undefined;
+  const moments = groups === undefined ? undefined : new Moments(prng.split('groups'), groups);
   for (let step = 0; step < steps; step++) {
     const posted: Receive[][] = Array.from({ length: ranks }, () => []);
     const sends: Send[][] = Array.from({ length: ranks }, () => []);
@@ -93,8 +96,9 @@ export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, by
       }
       const bytes = kind === 'long' ? prng.between(4, bytesMax) : prng.pick([0, 4, prng.between(4, eagerBytesMax)]);
       const receive = { from, ctx: USER_CTX, bytes: bytesMax };
-      sends[from].push({ op: 'send', to, ctx: USER_CTX, tag: tag + (kind === 'late' ? 3 : 0), bytes, sync: kind === 'sync' });
-      if (kind === 'late') nextLate[to].push({ op: 'receive', ...receive, tag: tag + 3 });
+      const crosses = kind === 'late' && (groups === undefined || groups[from] !== groups[to]);
+      sends[from].push({ op: 'send', to, ctx: USER_CTX, tag: tag + (crosses ? 3 : 0), bytes, sync: kind === 'sync' });
+      if (crosses) nextLate[to].push({ op: 'receive', ...receive, tag: tag + 3 });
       else if (prng.chance(1, 2)) {
         sends[from].push(...([{ ...(sends[from].pop() as Send), tag: tag + 1 }] as Send[]));
         posted[to].push({ op: prng.pick(['post', 'again'] as const), ...receive, tag: tag + 1 });
@@ -105,17 +109,40 @@ export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, by
       const list = ops[rank];
       list.push(...posted[rank], ...sends[rank], ...late[rank], ...blocking[rank]);
     }
-    wild.draw(ops);
+    if (isWild) wild.draw(ops);
     if (prng.chance(1, 3)) drawCollective(prng, ops, step);
     for (const list of ops) {
       list.push({ op: 'join' });
       list.push(...making.frees(step, step === steps - 1));
-      if ((step + 1) % everySteps === 0) list.push({ op: 'save' });
+      if (moments === undefined && (step + 1) % everySteps === 0) list.push({ op: 'save' });
     }
+    moments?.draw(ops);
     late = nextLate;
   }
   for (let rank = 0; rank < ranks; rank++) ops[rank].push(...late[rank], { op: 'join' }, { op: 'end' });
-  return { ranks, ops, ...interpret(ranks, ops, new Map()), isWild: wild.isOn };
+  return { ranks, ops, ...interpret(ranks, ops, new Map()), isWild };
+}
+
+/** When each group saves, or looks whether it should: at the ends of steps. */
+class Moments {
+  private readonly prng: Prng;
+  private readonly groups: readonly number[];
+  private readonly everySteps: readonly number[];
+
+  constructor(prng: Prng, groups: readonly number[]) {
+    this.prng = prng;
+    this.groups = groups;
+    this.everySteps = groups.map(() => prng.between(1, 4));
+  }
+
+  draw(ops: Op[][]): void {
+    const { prng, groups } = this;
+    for (const group of new Set(groups)) {
+      const isSave = prng.chance(1, this.everySteps[group]);
+      if (!isSave && !prng.chance(1, 3)) continue;
+      for (const [rank, list] of ops.entries()) if (groups[rank] === group) list.push({ op: isSave ? 'save' : 'look' });
+    }
+  }
 }
 
 /** Communicators that are made in one step and freed in the same or a later one, in half of the programs. */

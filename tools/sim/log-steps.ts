@@ -39,6 +39,8 @@ export interface StepsHost {
   passes(worker: Worker): boolean;
   /** A program that does not repeat itself was caught, or is about to be believed. */
   diverged(): void;
+  /** That process has gone back with its group, and repeats what it did. */
+  isLaterLife?(number: number): boolean;
 }
 
 export class Steps {
@@ -61,7 +63,7 @@ export class Steps {
   step(worker: Worker): boolean {
     const { rank, place } = worker;
     const op = this.program.ops[rank][place];
-    if (op.op === 'end' || (op.op === 'save' && !this.host.passes(worker))) return false;
+    if (op.op === 'end' || ((op.op === 'save' || op.op === 'look') && !this.host.passes(worker))) return false;
     if (op.op === 'send') this.send(worker, op);
     else if (op.op === 'free') this.free(worker, op);
     else if (op.op === 'reply') this.send(worker, { ...op, op: 'send', to: worker.lastSource, sync: false });
@@ -208,8 +210,10 @@ export class Steps {
   }
 
   /** A synchronous send has ended. */
-  private checkMatched({ rank }: Worker, place: number, { to, sync }: Send): void {
+  private checkMatched({ rank, number }: Worker, place: number, { to, sync }: Send): void {
     const receivedAt = this.program.receivedAt[rank][place] as number;
+    // What an earlier life of this process has sent is not waited for again.
+    if (this.host.isLaterLife?.(number) === true) return;
     // Who has gone back answers what it does not receive.
     if (this.host.over !== undefined) return;
     if (sync && this.furthest[to] < receivedAt)

@@ -4,6 +4,7 @@ import type { BtlModule, Params } from '../../src/btl/btl.ts';
 import { selfComponent } from '../../src/btl/self/component.ts';
 import { MultirailError } from '../../src/errors.ts';
 import { ParamTable } from '../../src/params.ts';
+import { ENVELOPE_CHARGE_BYTES } from '../../src/pml/hdr.ts';
 import type { RecvRequest } from '../../src/pml/records.ts';
 import type { TransitionListener } from '../../src/pml/states.ts';
 import { type Driver, Engine, type EngineHooks } from '../../src/progress/engine.ts';
@@ -16,7 +17,7 @@ import { Fabric, type RailSpec, type SimLink } from './fabric.ts';
 import { uninitialized } from './gather.ts';
 import { fillPattern, freshBuffer, Oracle, OracleError, type PostedReceive, type SentMessage } from './oracle.ts';
 import { type SimBtl, simComponent } from './sim-btl.ts';
-import { watch } from './watch.ts';
+import { isTaken, watch } from './watch.ts';
 
 export interface WorldOptions {
   seed: number | string;
@@ -364,10 +365,25 @@ export class World {
     return sim.registeredBytes;
   }
 
+  private readonly forgotten = new Map<string, number>();
+
+  /** That rank is about to forget the numbers of what it has been sent. */
+  forgets(rank: number, contexts: readonly number[]): void {
+    const { pml } = this.processes[rank].engine;
+    for (const { rank: from, engine } of this.processes) {
+      const key = `${from}/${rank}`;
+      for (const message of engine.pml.knownPeer(rank)?.sends ?? []) {
+        if (!contexts.includes(message.ctx) || !isTaken(pml.peer(from), message.ctx, message.seq)) continue;
+        const charge = 'charge' in message ? message.charge : message.bytes + ENVELOPE_CHARGE_BYTES;
+        this.forgotten.set(key, (this.forgotten.get(key) ?? 0) + charge);
+      }
+    }
+  }
+
   /** What spans several processes, at every step (watch.ts). */
   private look(ran: ReadonlySet<number>): void {
     if (this.options.breaches !== 'allowed' && this.fabric.breaches.length > 0) throw new OracleError(`I12: ${this.fabric.breaches[0]}`);
-    watch(this.processes, ran);
+    watch(this.processes, ran, this.forgotten);
     this.tellDrained();
   }
 

@@ -38,6 +38,8 @@ export interface Arrival {
   readonly step: number;
   /** Messages between ranks of the group are on their way from here. */
   readonly isLoud: boolean;
+  /** The least number that the save may have, as far as this rank knows. */
+  readonly k: number;
   /** What it has measured of steps and saves. */
   readonly measured: readonly number[];
 }
@@ -86,6 +88,8 @@ export class GroupSaveCore {
   verdict: Verdict | undefined;
   /** The dearest of what the ranks of the group have measured, as all of them know it: of the last save. */
   measured: readonly number[] = [];
+  /** Number of the save that is under way: that of one which was abandoned is not used again, since copies of it may be left. */
+  k = 0;
   private readonly rank: number;
   private readonly members: readonly number[];
   private readonly leader: number;
@@ -127,10 +131,10 @@ export class GroupSaveCore {
 
   // ---------------------------------------------------------------- the program of this rank
 
-  arrive(kind: number, { call, step, isLoud, measured }: Arrival): void {
+  arrive(kind: number, { call, step, isLoud, k, measured }: Arrival): void {
     this.move('ARRIVED');
     this.verdict = undefined;
-    this.send(this.leader, KIND.ARRIVED, kind, call, step, Number(isLoud), ...measured);
+    this.send(this.leader, KIND.ARRIVED, kind, call, step, Number(isLoud), k, ...measured);
   }
 
   /** It has taken its numbers. `isLoud`: a message between ranks of the group was not received. */
@@ -191,7 +195,7 @@ export class GroupSaveCore {
           this.giveBack();
         });
       case KIND.GO:
-        return this.heard({ code: rest[0], rank: rest[1] }, 'CUTTING', rest.slice(2));
+        return this.heard({ code: rest[0], rank: rest[1] }, 'CUTTING', rest.slice(3), rest[2]);
       case KIND.TAKE:
         return this.heard({ code: rest[0], rank: rest[1] }, 'TAKING', this.measured);
       case KIND.SPREAD:
@@ -216,9 +220,10 @@ export class GroupSaveCore {
     }
   }
 
-  private heard(verdict: Verdict, next: GroupSaveState, measured: readonly number[]): void {
+  private heard(verdict: Verdict, next: GroupSaveState, measured: readonly number[], k = this.k): void {
     if (verdict.code === VERDICT.GO) {
       this.measured = measured;
+      this.k = k;
       return this.move(next);
     }
     this.verdict = verdict;
@@ -227,8 +232,8 @@ export class GroupSaveCore {
 
   private kindOf = new Map<number, number>();
 
-  private arrived(from: number, [kind, call, step, isLoud, ...measured]: readonly number[]): void {
-    this.arrivals.set(from, { call, step, isLoud: isLoud === 1, measured });
+  private arrived(from: number, [kind, call, step, isLoud, k, ...measured]: readonly number[]): void {
+    this.arrivals.set(from, { call, step, isLoud: isLoud === 1, k, measured });
     this.kindOf.set(from, kind);
     if (this.arrivals.size < this.members.length) return;
     const rows = [...this.arrivals];
@@ -246,7 +251,7 @@ export class GroupSaveCore {
     if (kind === CALL.END || (kind === CALL.LOOK && !this.isNeeded)) return this.tellGroup(KIND.GO, VERDICT.NOTHING, -1);
     if (loud !== undefined) return this.tellGroup(KIND.GO, VERDICT.LOUD, loud[0]);
     this.isNeeded = false;
-    this.tellGroup(KIND.GO, VERDICT.GO, -1, ...told);
+    this.tellGroup(KIND.GO, VERDICT.GO, -1, Math.max(...rows.map(([, row]) => row.k)), ...told);
   }
 
   /** Of one member; when all have answered: the first whose answer is not 0. */

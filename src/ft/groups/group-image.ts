@@ -5,11 +5,9 @@ import type { LoggedImage } from '../../mpi/ft/logged-streams.ts';
 import type { DecodedSection } from '../image/decode.ts';
 import type { NewSection } from '../image/encode.ts';
 import type { PlanState } from '../recover/periods.ts';
+import type { Lacks } from './group-lacks.ts';
 
 const SECTION = 'group';
-
-/** Numbers from which on the log has all again that goes to a rank, by context: it was given up before. */
-export type Lacks = readonly (readonly [rank: number, numbers: readonly (readonly [ctx: number, seq: number])[]])[];
 
 export interface GroupImage {
   readonly plan: PlanState;

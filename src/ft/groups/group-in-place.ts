@@ -1,6 +1,7 @@
 // Recovery in place where ranks go back by groups. The dead have successors; the ranks of their groups that live end this run of their program, take
 // what is on its way to them, and begin again from their own images, as if each were a successor of itself: with the same number, so what its earlier
-// life has sent to others stays sent. Members of other groups go on, and serve their logs.
+// life has sent to others stays sent. Members of other groups go on, and serve their logs. The order of all that is in group-meeting.ts; here is how it
+// is done by communicators.
 
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
@@ -9,6 +10,7 @@ import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import { Iov } from '../../util/iov.ts';
 import { formerOf } from '../checkpoint/former.ts';
+import type { Placement } from '../checkpoint/placement.ts';
 import type { Piece, SaveName } from '../checkpoint/slots.ts';
 import type { HeldRecords } from '../events/holdings.ts';
 import { decodeImage } from '../image/decode.ts';
@@ -17,21 +19,18 @@ import { domainsOf, placementOf, requireSameSettings, settledHistory, together }
 import type { PlanState } from '../recover/periods.ts';
 import type { ProgramLog } from '../recover/program-log.ts';
 import { holderOf } from '../recover/program-outcomes.ts';
-import { type GroupImage, groupImageOf, type Lacks } from './group-image.ts';
-import type { GroupSaves } from './group-saves.ts';
-import { type GroupEntry, type GroupPlan, type Groups, planGroups } from './groups.ts';
+import { type GroupImage, groupImageOf } from './group-image.ts';
+import type { Lacks } from './group-lacks.ts';
+import { GroupLives } from './group-lives.ts';
+import { type GroupMeetingHost, type GroupMember, meetGroups } from './group-meeting.ts';
+import type { GroupSaves, GroupSlot } from './group-saves.ts';
+import type { GroupPlan, Groups } from './groups.ts';
 
 /** By tag, on the communicator of saves; others are in exchange.ts. */
 const TAG = { SENT: 19, SENT_BULK: 20 } as const;
 
 /** What every member tells the others. */
-interface GroupPlaceView extends PlaceView {
-  readonly groups: Groups;
-  readonly entries: readonly GroupEntry[];
-  readonly committed: readonly number[];
-  /** So often has this process begun again. */
-  readonly life: number;
-}
+type GroupPlaceView = PlaceView & GroupMember;
 
 /** The saves of this rank, as far as its group's recovery needs them. */
 export interface GroupInPlaceHost extends InPlaceHost {
@@ -41,15 +40,11 @@ export interface GroupInPlaceHost extends InPlaceHost {
   plan: PlanState | undefined;
   lacks: Lacks;
   form(groups: Groups): void;
+  /** Messages of saves are on that communicator from now on. */
+  listenOn(comm: Communicator): void;
   /** This run of the program is over. */
   beginAgain(): void;
   endAgain(end: { readonly value: Joined | 'back' } | { readonly error: unknown }): void;
-}
-
-interface Sent {
-  /** Of the receiver. */
-  readonly life: number;
-  readonly numbers: FlowNumbers;
 }
 
 /** The image that this rank goes back to. */
@@ -58,19 +53,9 @@ interface Found {
   readonly image: ReturnType<typeof decodeImage>;
 }
 
-const NONE: FlowNumbers = new Map();
-
 export class GroupInPlace extends InPlace {
   private readonly grouped: GroupInPlaceHost;
-  /** This run of the program is over, and the next one has not begun. */
-  private isAgain = false;
-  private life = 0;
-  /** By rank: what had left to it when nothing more did, of its life then. */
-  private readonly sentWhenStopped = new Map<number, Sent>();
-  /** By rank: numbers below which messages of an earlier life of this process left, and are with it or on their way. */
-  private readonly sentOnce = new Map<number, Map<number, number>>();
-  /** By rank: what has left to here, in this life. */
-  private readonly toTake = new Map<number, Map<number, number>>();
+  private readonly lives = new GroupLives();
   /** Values of once() of the life that is over. */
   private list: HeldRecords | undefined;
   private isJoining = false;
@@ -82,10 +67,7 @@ export class GroupInPlace extends InPlace {
 
   /** All begin together: nothing is left of what was before. */
   forget(): void {
-    this.isAgain = false;
-    this.sentWhenStopped.clear();
-    this.sentOnce.clear();
-    this.toTake.clear();
+    this.lives.forget();
     this.list = undefined;
   }
 
@@ -110,139 +92,154 @@ export class GroupInPlace extends InPlace {
     const view = super.viewNow();
     return {
       ...view,
-      mode: this.isAgain ? 'again' : view.mode,
+      mode: this.lives.isAgain ? 'again' : view.mode,
       groups: group.groups,
       entries: group.entries,
       committed: group.newest,
-      life: this.life,
+      life: this.lives.life,
     };
   }
 
   protected override *meet(comm: Communicator): Steps<'in place' | 'back'> {
-    const { saves, grouped } = this;
+    return yield* meetGroups(this.meetingOn(comm));
+  }
+
+  private meetingOn(comm: Communicator): GroupMeetingHost<Awaited, GroupPlaceView> {
+    const self = this;
+    const { saves, grouped, lives } = this;
+    let former: ReturnType<typeof formerOf>;
+    let domains: readonly (string | number)[] = [];
+    let runner: GroupPlaceView | undefined;
+    let found: Found | undefined;
+    return {
+      rank: comm.rank,
+      lives,
+      group: grouped.group,
+      mayRestart: saves.settings.mayRestart,
+      get isRunning() {
+        return self.isRunning;
+      },
+      get streams() {
+        return self.streams;
+      },
+      *exchange() {
+        if (self.isRunning) self.streams?.keepLog(true);
+        const views = yield* self.exchange<GroupPlaceView>(comm);
+        requireSameSettings(views, 0);
+        runner = views.find(({ mode }) => mode === 'runs' || mode === 'again');
+        former = formerOf(views);
+        domains = former?.domains ?? domainsOf(views, saves.settings);
+        return views;
+      },
+      form: (groups) => grouped.form(groups),
+      listen: () => grouped.listenOn(comm),
+      endRun: () => this.endRun(),
+      tellSent: (told, from) => this.tellSent(comm, told, from),
+      nextTurn: (streams) => ({ error: undefined, onEnd: (then) => (streams as LoggedStreams).afterTurn(then) }),
+      *fetch(plan, views) {
+        self.move('FETCHING');
+        const taken = yield* self.takeImage(
+          comm,
+          plan,
+          views,
+          runner as GroupPlaceView,
+          placementOf(domains, saves.settings, () => undefined),
+        );
+        found = taken.found;
+        const ends = new Float64Array(comm.size);
+        yield* self.ended(comm.iallgather(Float64Array.of(taken.wrong === undefined ? 1 : 0), ends));
+        if (taken.wrong !== undefined) saves.warn(taken.wrong.message);
+        if (!ends.includes(0)) self.move('SYNCING');
+        return ends.indexOf(0);
+      },
+      beginFrom: (line, wasRunning) => this.beginFrom(comm, runner as GroupPlaceView, found, line, wasRunning),
+      goOn(isMate, views) {
+        const own = self.streams as LoggedStreams;
+        for (const [place, number] of comm.group.worldRanks.entries()) if (own.members[place] !== number) own.succeed(place, number);
+        own.keepLog(false);
+        const program = saves.program as ProgramLog;
+        program.passed = Math.max(...views.map((view, of) => (isMate(of) && view.mode === 'runs' ? view.passed : 0)));
+      },
+      settled: (plan, views) => this.settle(plan, views, domains, found),
+      synchronise: () => this.synchronise(comm),
+      open: (lacks) =>
+        grouped.group.open(
+          placementOf(domains, saves.settings, () => undefined),
+          lacks,
+        ),
+      goBack: (views, why) => this.goBack(views, why),
+    };
+  }
+
+  /** New processes get their images, and what was recorded of their predecessors; whoever goes back reads its own. */
+  private *takeImage(
+    comm: Communicator,
+    plan: GroupPlan,
+    views: readonly GroupPlaceView[],
+    runner: GroupPlaceView,
+    placement: Placement,
+  ): Steps<{ readonly found: Found | undefined; readonly wrong: MultirailError | undefined }> {
+    const { grouped } = this;
     const { rank } = comm;
-    if (this.isRunning) this.streams?.keepLog(true);
-    const views = yield* this.exchange<GroupPlaceView>(comm);
-    requireSameSettings(views, 0);
-    const runner = views.find(({ mode }) => mode === 'runs' || mode === 'again');
-    const groups = runner?.groups ?? [];
-    const former = formerOf(views);
-    const domains = former?.domains ?? domainsOf(views, saves.settings);
-    const placement = placementOf(domains, saves.settings, () => undefined);
-    const plan = runner === undefined ? undefined : planGroups(views, groups);
-    const why = plan && this.whyNotGroups(views, plan);
-    if (runner === undefined || plan === undefined || why !== undefined) return this.goBack(views, why);
-    if (grouped.group.groups.length === 0) grouped.form(groups);
-    // Another process has that place than before.
-    for (const [one, { mode }] of views.entries()) if (mode === 'new') this.sentWhenStopped.delete(one);
-    grouped.group.listen(grouped.series, comm);
-    const isFailing = plan.failing.has(groups[rank]);
-    const living = [...views.keys()].filter((one) => one !== rank && views[one].mode !== 'new');
-    const stopping = living.filter((one) => plan.failing.has(groups[one]));
-    const told = new Map(stopping.map((one) => [one, this.stopFor(one, views[one].life)]));
-    if (isFailing && this.isRunning) this.goBackWithGroup(living, views);
-    else if (!isFailing) for (const one of stopping) this.streams?.stopTo(one);
-    yield* this.tellSent(comm, told, isFailing && this.isAgain ? living : []);
-    if (isFailing && this.isAgain) yield* this.taken();
-    this.move('FETCHING');
-    const transfers = plan.transfers.map((transfer) => ({ ...transfer, epoch: 0 }));
-    const { fetched, failure } = yield* this.fetch(comm, { transfers });
+    const { fetched, failure } = yield* this.fetch(comm, { transfers: plan.transfers.map((transfer) => ({ ...transfer, epoch: 0 })) });
     const givers = new Map<number, number>();
     for (const [one, { mode }] of views.entries()) {
       const holder = mode === 'new' ? holderOf(placement, one) : undefined;
       if (holder !== undefined && views[holder]?.outcomesOf.includes(one)) givers.set(one, holder);
     }
     const list = yield* this.fetchList(comm, givers);
-    const line = plan.lines[groups[rank]];
+    const group = runner.groups[rank];
     let found: Found | undefined;
     let wrong = failure;
     try {
-      const piece = isFailing ? (fetched ?? grouped.group.pieceOf(rank, line)) : undefined;
+      const piece = plan.failing.has(group) ? (fetched ?? grouped.group.pieceOf(rank, plan.lines[group])) : undefined;
       if (piece !== undefined) found = { piece, image: decodeImage(piece.memory as Uint8Array, crc32c) };
       if (list !== undefined) this.list = this.outcomesFrom(list, found && savedFor(runner, found.image)?.outcomes);
     } catch (error) {
       wrong ??= error as MultirailError;
     }
-    const ends = new Float64Array(comm.size);
-    yield* this.ended(comm.iallgather(Float64Array.of(wrong === undefined ? 1 : 0), ends));
-    if (wrong !== undefined) saves.warn(wrong.message);
-    if (ends.includes(0)) return this.goBack(views, `rank ${ends.indexOf(0)} could not take its image`);
-    // From here to the next step nothing comes in between.
-    this.move('SYNCING');
-    grouped.group.settle(plan.lines);
-    for (const one of stopping.concat([...views.keys()].filter((of) => views[of].mode === 'new'))) this.sentOnce.delete(one);
-    if (isFailing) this.beginFrom(comm, runner, found, line);
-    else {
-      const own = this.streams as LoggedStreams;
-      for (const [place, number] of comm.group.worldRanks.entries()) if (own.members[place] !== number) own.succeed(place, number);
-      own.keepLog(false);
-      const program = saves.program as ProgramLog;
-      program.passed = Math.max(...views.map((view, of) => (groups[of] === groups[rank] && view.mode === 'runs' ? view.passed : 0)));
-    }
+    return { found, wrong };
+  }
+
+  /** What the recovery has come to. */
+  private settle(plan: GroupPlan, views: readonly GroupPlaceView[], domains: readonly (string | number)[], found: Found | undefined): void {
+    const { saves, grouped } = this;
+    const { group, groups } = grouped.group;
+    const line = plan.lines[group];
     const stepOf = Math.max(0, ...views.map(({ history }) => history.step));
-    const lost = Math.max(0, ...[...plan.failing].map((group) => stepOf - plan.steps[group]));
+    const lost = Math.max(0, ...[...plan.failing].map((one) => stepOf - plan.steps[one]));
     const history = settledHistory(together(views), 'in place', lost);
     saves.history = history;
     const epoch = Math.max(...views.map((view) => view.epoch)) + 1;
     saves.begin(epoch, domains, { line: undefined, transfers: [], differs: false }, undefined, []);
-    if (isFailing) {
-      const name = line < 0 ? undefined : { epoch, k: line };
-      const { header, sections } = found?.image ?? {};
-      this.joined = { epoch, line: name, step: header?.step ?? 0, sections, bytes: undefined, history, isLast: false };
-    }
-    yield* this.synchronise(comm);
-    grouped.group.open(placement, (holder) => !views[holder].entries.some(({ owner, k }) => owner === rank && k === line));
-    return 'in place';
-  }
-
-  /** The same at all members. */
-  private whyNotGroups(views: readonly GroupPlaceView[], { failing, lines, lost }: GroupPlan): string | undefined {
-    const { mayRestart } = this.saves.settings;
-    if (views.some(({ mode }) => mode === 'back')) return 'a rank has gone back already';
-    const { places, groups } = views.find(({ mode }) => mode === 'runs' || mode === 'again') as GroupPlaceView;
-    if (places !== views.length) return `${places - views.length} of ${places} ranks have no successor`;
-    const torn = views.findIndex(({ mode, isWhole }, rank) => mode === 'runs' && !failing.has(groups[rank]) && !isWhole);
-    if (torn >= 0) return `the log of rank ${torn} does not reach back to the last saves of other groups (ft_log_bytes_max)`;
-    if (lost !== undefined) return `not all images of the last save of group ${lost} are left`;
-    if (!mayRestart && [...failing].some((group) => lines[group] < 0))
-      return 'no save was committed, and the program must not begin from the beginning (whenNoSave)';
-    return undefined;
+    if (!plan.failing.has(groups[saves.rank])) return;
+    const name = line < 0 ? undefined : { epoch, k: line };
+    const { header, sections } = found?.image ?? {};
+    this.joined = { epoch, line: name, step: header?.step ?? 0, sections, bytes: undefined, history, isLast: false };
   }
 
   // ---------------------------------------------------------------- those that live, and go back
 
-  /** What has left to that member, which goes back and lives: nothing more does. */
-  private stopFor(rank: number, life: number): FlowNumbers {
-    const known = this.sentWhenStopped.get(rank);
-    if (known?.life === life) return known.numbers;
-    const numbers = this.streams?.sentTo(rank) ?? NONE;
-    this.sentWhenStopped.set(rank, { life, numbers });
-    return numbers;
-  }
-
-  /** This run of the program is over. What it has sent to members that do not go back is with them, or on its way. */
-  private goBackWithGroup(living: readonly number[], views: readonly GroupPlaceView[]): void {
+  /** This run of the program is over. */
+  private endRun(): void {
     const { saves, grouped } = this;
     const { rank } = saves;
-    for (const one of living) {
-      const numbers = this.stopFor(one, views[one].life);
-      const once = this.sentOnce.get(one) ?? new Map<number, number>();
-      this.sentOnce.set(one, once);
-      for (const [ctx, seq] of numbers) once.set(ctx, Math.max(once.get(ctx) ?? 0, seq));
-    }
     this.list = saves.outcomes.recorder?.all;
     this.isRunning = false;
-    this.isAgain = true;
     const text = `rank ${rank}: a rank of its group has failed, and all of them go back: this run of the program is over, let the error out of it`;
     this.streams?.giveUp(new MultirailError('ERR_REVOKED', text, { rank }));
     // One that was called in, and whose program has not run yet, goes on in the call that it is in.
     if (!this.isJoining) grouped.beginAgain();
   }
 
-  /** Members that go back are told what is on its way to them; `from`: those that tell this one. */
-  private *tellSent(comm: Communicator, told: ReadonlyMap<number, FlowNumbers>, from: readonly number[]): Steps<void> {
+  private *tellSent(
+    comm: Communicator,
+    told: ReadonlyMap<number, FlowNumbers>,
+    from: readonly number[],
+  ): Steps<(readonly [number, FlowNumbers])[]> {
     const sends: Awaited[] = [];
-    for (const [to, numbers] of this.isAgain || this.isRunning ? told : []) {
+    const heard: [number, FlowNumbers][] = [];
+    for (const [to, numbers] of told) {
       const words = Float64Array.from([...numbers].flat());
       sends.push(comm.isend(Float64Array.of(words.length), to, TAG.SENT), comm.isend(words, to, TAG.SENT_BULK));
     }
@@ -251,32 +248,27 @@ export class GroupInPlace extends InPlace {
       yield* this.ended(comm.irecv(length, one, TAG.SENT));
       const words = new Float64Array(length[0]);
       yield* this.ended(comm.irecv(words, one, TAG.SENT_BULK));
-      const numbers = this.toTake.get(one) ?? new Map<number, number>();
-      this.toTake.set(one, numbers);
-      for (let at = 0; at < words.length; at += 2) numbers.set(words[at], Math.max(numbers.get(words[at]) ?? 0, words[at + 1]));
+      heard.push([one, new Map(Array.from({ length: words.length / 2 }, (_, i) => [words[2 * i], words[2 * i + 1]]))]);
     }
     for (const send of sends) yield* this.ended(send);
-  }
-
-  /** Waits until all that was on its way to this rank is here, and goes nowhere. */
-  private *taken(): Steps<void> {
-    const streams = this.streams as LoggedStreams;
-    const isTaken = (): boolean => [...this.toTake].every(([rank, numbers]) => streams.hasTaken(rank, numbers));
-    while (!isTaken()) yield { error: undefined, onEnd: (then) => streams.afterTurn(then) };
+    return heard;
   }
 
   /** This rank begins from that image, in the place that it has: as a successor of itself, or of one that is dead. */
-  private beginFrom(comm: Communicator, runner: PlaceView, found: Found | undefined, line: number): void {
+  private beginFrom(
+    comm: Communicator,
+    runner: PlaceView,
+    found: Found | undefined,
+    line: number,
+    wasRunning: boolean,
+  ): GroupSlot | undefined {
     const { saves, grouped } = this;
-    if (this.isAgain) {
+    if (wasRunning) {
       const before = saves.program as ProgramLog;
       before.streams.leaveToEnter();
       before.log.clear();
-      this.isAgain = false;
-      this.life++;
-      this.sentWhenStopped.clear();
-      this.toTake.clear();
     }
+    this.useFetched();
     this.begin(comm, runner, comm.group.worldRanks, found?.image, this.list);
     const program = saves.program as ProgramLog;
     program.passed = program.attempts;
@@ -284,13 +276,12 @@ export class GroupInPlace extends InPlace {
     const group = found && groupImageOf(found.image.sections);
     grouped.plan = group?.plan;
     if (found === undefined || saved === undefined || group === undefined) {
-      grouped.group.adopt(undefined);
       grouped.lacks = [];
-      return;
+      return undefined;
     }
     this.fillLog(program, group);
     grouped.lacks = group.lacks;
-    grouped.group.adopt({ k: line, step: found.image.header.step, piece: found.piece, numbers: saved.streams });
+    return { k: line, step: found.image.header.step, piece: found.piece, numbers: saved.streams };
   }
 
   /** What this rank had sent to other groups before the save, and they may ask for. */
@@ -306,6 +297,6 @@ export class GroupInPlace extends InPlace {
   }
 
   protected override sentBefore(member: number): FlowNumbers | undefined {
-    return this.sentOnce.get(member);
+    return this.lives.sentBefore(member);
   }
 }

@@ -7,29 +7,21 @@ import type { Restored } from '../recover/epoch-ends.ts';
 import { COME_TO, exchangeRows, isFailure, requireAlike } from '../recover/exchange.ts';
 import { FtJob, NAMED_MAX } from '../recover/job.ts';
 import type { Settings } from '../recover/options.ts';
+import type { PlanState } from '../recover/periods.ts';
 import { isLook, LOOK_LEVEL, type ProgramLog } from '../recover/program-log.ts';
 import { type JobRecovery, type RecoveryTotal, totalOf } from '../recover/recovery.ts';
 import { Registry } from '../recover/registry.ts';
-import { CALL, VERDICT, type Verdict } from './group-core.ts';
 import { groupSections } from './group-image.ts';
+import { type BegunSave, type GroupSaveHost, GroupSaveSteps, type SaveSteps } from './group-save-steps.ts';
 import type { GroupSaveEnd, GroupSlot } from './group-saves.ts';
 import type { GroupedSaves } from './grouped-saves.ts';
 import { countOf, firstStep } from './groups.ts';
 
-/** What is waited for: until it is so, or for that time. */
-interface Until {
-  isSo(): boolean;
-  readonly limitMs?: number;
-}
-type Steps<T> = Generator<Until, T, void>;
-
 /** A save that was begun. */
-interface Begun {
-  readonly slot: GroupSlot;
+interface Begun extends BegunSave {
   readonly beganMs: number;
   readonly copiedMs: number;
   readonly usefulMs: number;
-  end: GroupSaveEnd | undefined;
 }
 
 export class GroupJob extends FtJob {
@@ -41,6 +33,9 @@ export class GroupJob extends FtJob {
   private isChecked: boolean;
   private begun: Begun | undefined;
   private hasCaughtUp: boolean;
+  private readonly steps: GroupSaveSteps;
+  /** When the try began that is under way. */
+  private triedMs = 0;
 
   /** @internal */
   constructor(
@@ -70,6 +65,7 @@ export class GroupJob extends FtJob {
     if (!restored.isInPlace) program.begin(restored.step);
     this.hasCaughtUp = !restored.isInPlace;
     this.isChecked = restored.sections === undefined;
+    this.steps = new GroupSaveSteps(this.saveHost());
     saves.onGroupEnd = (end, slot) => this.handleEnd(end, slot);
     // Saves are in memory alone: a job that is told to end cannot go on from them.
     host.notice.close();
@@ -130,7 +126,7 @@ export class GroupJob extends FtJob {
     const { saves, over } = this;
     while (!over.isDone) {
       try {
-        await this.take(this.endTogether());
+        await this.take(this.steps.end());
         if (over.isDone) return;
         await saves.whenIdle();
         const ended = saves.pending;
@@ -195,7 +191,7 @@ export class GroupJob extends FtJob {
   // ---------------------------------------------------------------- saves
 
   /** Takes the steps, each when what it waits for is so. */
-  private async take<T>(steps: Steps<T>): Promise<T> {
+  private async take<T>(steps: SaveSteps<T>): Promise<T> {
     for (;;) {
       const next = steps.next();
       if (next.done === true) return next.value;
@@ -204,7 +200,7 @@ export class GroupJob extends FtJob {
     }
   }
 
-  private takeSync<T>(steps: Steps<T>): T {
+  private takeSync<T>(steps: SaveSteps<T>): T {
     for (;;) {
       const next = steps.next();
       if (next.done === true) return next.value;
@@ -212,145 +208,67 @@ export class GroupJob extends FtJob {
     }
   }
 
-  /** Makes the save, however often somebody dies in another group meanwhile, unless another rank of this group is behind it already. */
-  private *save(level: number, isBlocking: boolean): Steps<number> {
-    const { program, saves } = this;
-    program.enter(level);
-    const { state } = saves.periods;
-    while (program.isAhead) {
-      try {
-        const k = yield* this.saveOnce(level, isBlocking);
-        program.pass();
-        return k;
-      } catch (error) {
-        if (!isFailure(error) || this.over.isDone) throw error;
-      }
-      saves.periods.state = state;
-    }
-    return saves.group.nextK - 1;
+  private *save(level: number, isBlocking: boolean): SaveSteps<number> {
+    this.program.enter(level);
+    this.planned = this.saves.periods.state;
+    this.triedMs = performance.now();
+    return yield* this.steps.save(level === LOOK_LEVEL, isBlocking);
   }
 
-  private *saveOnce(level: number, isBlocking: boolean): Steps<number> {
-    const { saves, program } = this;
-    const { group, series } = saves;
-    const beganMs = performance.now();
-    const mates = new Set(group.members.map((rank) => program.streams.numberOf(rank)));
-    const isLookOnly = level === LOOK_LEVEL;
-    if (isLookOnly && program.isNearlyFull) for (const one of new Set(group.groups)) if (one !== group.group) group.core.need(one);
-    const call = isLookOnly ? CALL.LOOK : CALL.SAVE;
-    let life = yield* this.comeTo(call, mates);
-    // The first may have waited for one that came later, and received then what they had sent: once all are there, the time begins again.
-    if (group.core.verdict?.code === VERDICT.LOUD) life = yield* this.comeTo(call, mates);
-    const underWay = (): readonly string[] => series.underWayTo(mates, NAMED_MAX);
-    if (group.core.verdict?.code === VERDICT.NOTHING) {
-      program.looked();
-      return group.nextK - 1;
-    }
-    this.agreed(group.core.verdict, underWay);
-    // All that was sent in this group before is here now, and nobody of it sends more before everybody has looked.
-    const left = series.unreceivedOf(mates, NAMED_MAX);
-    if (left.length === 0) saves.cut();
-    group.core.cut(left.length > 0);
-    group.obey();
-    yield { isSo: () => this.isOver(life) || group.core.state === 'TAKING' || group.core.verdict !== undefined };
-    if (this.isOver(life) || group.core.verdict !== undefined) program.groupAbandoned();
-    this.mustGoOn(life);
-    this.agreed(group.core.verdict, () => left);
-    const begun = this.capture(beganMs);
-    saves.periods.saved(0, this.stepCount, [group.core.measured]);
-    if (begun !== undefined && !isBlocking) program.pass();
-    group.copied(begun?.slot);
-    const ended = (): boolean => group.core.state === 'IDLE' || begun?.end !== undefined;
-    if (!isBlocking && begun !== undefined) return begun.slot.k;
-    yield { isSo: () => this.isOver(life) || ended() };
-    if (begun?.end === 'committed') return begun.slot.k;
-    this.mustGoOn(life);
-    throw new MultirailError(
-      'ERR_CHECKPOINT',
-      `rank ${saves.rank}: a save of its group was abandoned: a rank could not make or take its part, and says why`,
-      { rank: saves.rank },
-    );
-  }
+  private planned: PlanState | undefined;
 
-  /** This rank has come to the call, and then all of its group have. */
-  private *comeTo(call: number, mates: ReadonlySet<number>): Steps<number> {
+  private saveHost(): GroupSaveHost {
+    const self = this;
     const { saves, program } = this;
     const { group } = saves;
-    const { life, isLoud } = yield* this.quiet(mates);
-    group.core.arrive(call, { call: program.attempts, step: this.stepCount, isLoud, measured: saves.periods.measured });
-    group.obey();
-    yield { isSo: () => this.isOver(life) || group.core.state === 'CUTTING' || group.core.verdict !== undefined };
-    this.mustGoOn(life);
-    return life;
-  }
-
-  /** All of the group have come to the end of the program, and none to a save. */
-  private *endTogether(): Steps<void> {
-    const { saves } = this;
-    const { group } = saves;
-    const { life } = yield* this.idle();
-    if (this.over.isDone) return;
-    const arrival = { call: this.program.attempts, step: this.stepCount, isLoud: false, measured: saves.periods.measured };
-    group.core.arrive(CALL.END, arrival);
-    group.obey();
-    yield { isSo: () => this.isOver(life) || group.core.verdict !== undefined };
-    this.mustGoOn(life);
-    this.agreed(group.core.verdict, () => []);
-  }
-
-  /** No save of this group is under way, and no recovery. */
-  private *idle(): Steps<{ readonly life: number }> {
-    const { saves, over } = this;
-    const { group } = saves;
-    yield { isSo: () => over.isDone || (group.isOpen && group.core.state === 'IDLE') };
-    return { life: group.lives };
-  }
-
-  /** Nothing is on its way between the ranks of this group, as far as this one knows, and what it receives of others is here as a whole. */
-  private *quiet(mates: ReadonlySet<number>): Steps<{ readonly life: number; readonly isLoud: boolean }> {
-    const { program, saves } = this;
-    const { series } = saves;
-    const { life } = yield* this.idle();
-    this.mustGoOn(life);
-    yield { isSo: () => this.isOver(life) || program.streams.isWritten };
-    this.mustGoOn(life);
-    const isQuiet = (): boolean => series.underWayTo(mates, 1).length === 0;
-    yield { isSo: () => this.isOver(life) || isQuiet(), limitMs: this.quietMs };
-    this.mustGoOn(life);
-    return { life, isLoud: !isQuiet() };
-  }
-
-  private isOver(life: number): boolean {
-    return this.over.isDone || this.saves.group.lives !== life;
-  }
-
-  private mustGoOn(life: number): void {
-    if (this.isOver(life)) throw this.failedError();
-  }
-
-  /** All ranks of the group have come to the same save, and no message between them is left over; else nobody saves. */
-  private agreed(verdict: Verdict | undefined, messages: () => readonly string[]): void {
-    if (verdict === undefined || verdict.code === VERDICT.GO || verdict.code === VERDICT.NOTHING) return;
-    const { rank } = this.saves;
-    if (verdict.code === VERDICT.UNLIKE)
-      throw new MultirailError(
-        'ERR_CHECKPOINT',
-        `rank ${rank} is in a call in step ${this.stepCount}, and rank ${verdict.rank} of its group in another one: all ranks must call next() and checkpoint() alike`,
-        { rank, peer: verdict.rank },
-      );
-    const what = messages().join('; ') || `messages that rank ${verdict.rank} names`;
-    throw new MultirailError(
-      'ERR_CHECKPOINT',
-      `rank ${rank} cannot save in step ${this.stepCount}: after ${this.quietMs} ms (ft_quiet_ms) these are on their way or were not received: ${what}; receive them before the save`,
-      { rank },
-    );
+    const mates = (): ReadonlySet<number> => new Set(group.members.map((rank) => program.streams.numberOf(rank)));
+    return {
+      rank: saves.rank,
+      group,
+      quietMs: this.quietMs,
+      get isOver() {
+        return self.over.isDone;
+      },
+      get step() {
+        return self.stepCount;
+      },
+      get attempts() {
+        return program.attempts;
+      },
+      get isAhead() {
+        return program.isAhead;
+      },
+      get measured() {
+        return saves.periods.measured;
+      },
+      get isWritten() {
+        return program.streams.isWritten;
+      },
+      get isNearlyFull() {
+        return program.isNearlyFull;
+      },
+      underWay: () => saves.series.underWayTo(mates(), NAMED_MAX),
+      unreceived: () => saves.series.unreceivedOf(mates(), NAMED_MAX),
+      cut: () => saves.cut(),
+      abandonCut: () => program.groupAbandoned(),
+      capture: () => this.capture(),
+      saved: (measured) => saves.periods.saved(0, this.stepCount, [measured]),
+      looked: () => program.looked(),
+      pass: () => program.pass(),
+      again: () => {
+        if (this.planned !== undefined) saves.periods.state = this.planned;
+        this.triedMs = performance.now();
+      },
+      failed: () => this.failedError(),
+      isFailure,
+    };
   }
 
   /** The image of what is registered, and of what other groups may ask for. A rank that cannot make it says so to all. */
-  private capture(beganMs: number): Begun | undefined {
+  private capture(): Begun | undefined {
     const { saves, program, registry } = this;
     const { group } = saves;
-    const k = group.nextK;
+    const { k } = group.core;
     const step = this.stepCount;
     const numbers = program.streamsAtCut;
     if (numbers === undefined) return undefined;
@@ -367,7 +285,7 @@ export class GroupJob extends FtJob {
       const others = [...program.sections(false), ...groupSections(saves.periods.state, saves.lacks, program.streams.logged())];
       const { memory, crc } = registry.capture(header, (bytes) => saves.memory.take(bytes), others);
       const slot: GroupSlot = { k, step, piece: { bytes: memory.length, crc, memory }, numbers };
-      this.begun = { slot, beganMs, copiedMs: performance.now(), usefulMs: saves.ledger.copied(), end: undefined };
+      this.begun = { slot, beganMs: this.triedMs, copiedMs: performance.now(), usefulMs: saves.ledger.copied(), end: undefined };
       return this.begun;
     } catch (error) {
       saves.warn((error as Error).message);

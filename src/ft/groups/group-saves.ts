@@ -1,21 +1,12 @@
-// The saves of a group as they are driven at one of its ranks: the pure machine (group-core.ts), images and copies in memory, and the word to other
-// groups that what this rank will never ask for need not be kept. All of it travels on the communicator of saves, inside the engine's turns; that
-// is another one after each death, and what was under way then has come to nothing.
-import type { MultirailError } from '../../errors.ts';
-import type { Communicator } from '../../mpi/communicator.ts';
-import type { StreamsImage } from '../../mpi/ft/logged-streams.ts';
-import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
-import { crc32c } from '../../native/crc32c.ts';
+// The saves of a group at one of its ranks: the machine of a save (group-core.ts), images and copies, and the word to other groups that what this
+// rank will never ask for need not be kept. Messages and images travel by the driver (group-wire.ts) on a communicator of their own, which is
+// another one after each death: what was under way then has come to nothing. Pure.
+import type { Cut } from '../../pml/succession.ts';
 import { serialDiff } from '../../util/serial.ts';
 import type { Placement } from '../checkpoint/placement.ts';
 import type { Piece } from '../checkpoint/slots.ts';
-import { isFailure } from '../recover/exchange.ts';
-import type { ImageMemory } from '../recover/memory.ts';
 import { CORE_KINDS_END, GroupSaveCore } from './group-core.ts';
 import { countOf, type GroupEntry, type Groups, membersOf } from './groups.ts';
-
-/** By tag, on the communicator of saves; others are in exchange.ts. */
-const TAG = { GROUP: 17, GROUP_BULK: 18 } as const;
 
 /** First word of messages besides those of the machine. */
 const KIND = { COPY: CORE_KINDS_END, HELD: CORE_KINDS_END + 1, COMMITTED: CORE_KINDS_END + 2 } as const;
@@ -23,22 +14,41 @@ const KIND = { COPY: CORE_KINDS_END, HELD: CORE_KINDS_END + 1, COMMITTED: CORE_K
 /** Rows of one message COMMITTED; there are more of them where there are more contexts. */
 const ROWS_MAX = 1024;
 const ROW_WORDS = 3;
-const MESSAGE_BYTES_MAX = (8 + ROWS_MAX * ROW_WORDS) * Float64Array.BYTES_PER_ELEMENT;
+export const MESSAGE_BYTES_MAX = (8 + ROWS_MAX * ROW_WORDS) * Float64Array.BYTES_PER_ELEMENT;
+
+/** The numbers of an image, as far as other groups are told of them: peers and sources are ranks. */
+export type GroupNumbers = Pick<Cut, 'flows' | 'unexpected'>;
 
 /** One image of this rank. */
 export interface GroupSlot {
   readonly k: number;
   readonly step: number;
   readonly piece: Piece;
-  readonly numbers: StreamsImage;
+  readonly numbers: GroupNumbers;
 }
 
 /** How a save of this group has ended. */
 export type GroupSaveEnd = 'committed' | 'abandoned' | 'interrupted';
 
+/** How a copy has come: interrupted where somebody has failed. */
+export type CopyEnd = 'whole' | 'damaged' | 'interrupted';
+
 export interface GroupSavesHost {
-  readonly memory: ImageMemory;
+  readonly memory: {
+    readonly bytes: number;
+    readonly bytesMax: number;
+    hasRoom(bytes: number): boolean;
+    take(bytes: number): Uint8Array;
+    give(memory: Uint8Array): void;
+  };
   warn(text: string): void;
+  send(to: number, words: readonly number[]): void;
+  /** The bytes of an image, behind the words that announce them. */
+  sendImage(to: number, image: Uint8Array): void;
+  /** Takes the bytes that were announced. Without room they come into nothing, and are damaged. */
+  takeImage(from: number, room: Uint8Array | undefined, crc: number, ended: (end: CopyEnd) => void): void;
+  /** Nothing of what was under way is taken any more. */
+  stop(): void;
   /** The own save is committed, or is not. */
   ended(end: GroupSaveEnd, slot: GroupSlot): void;
   /** A save of that rank of another group is committed: below these numbers it asks for nothing, and sends nothing again. */
@@ -68,11 +78,11 @@ export class GroupSaves {
   private readonly host: GroupSavesHost;
   private rank = 0;
   private placement!: Placement;
-  private own: Communicator | undefined;
-  private stop: (() => void) | undefined;
   private pending: GroupSlot | undefined;
   /** Holders that have not said that they have the pending image. */
   private readonly awaited = new Set<number>();
+  /** Of the last save that was tried. */
+  private lastK = -1;
   private isSpreading = false;
   private hasRefused = false;
   /** Of others: by owner, then by save. */
@@ -106,6 +116,7 @@ export class GroupSaves {
     this.interrupt();
     this.drop(this.committed);
     this.committed = undefined;
+    this.lastK = -1;
     this.newest = [];
     for (const copies of this.held.values()) for (const { piece } of copies.values()) this.host.memory.give(piece.memory as Uint8Array);
     this.held.clear();
@@ -120,25 +131,18 @@ export class GroupSaves {
   interrupt(): void {
     this.lives++;
     this.isOpen = false;
-    this.stop?.();
-    this.stop = undefined;
-    this.own = undefined;
+    this.host.stop();
     this.awaited.clear();
     this.isSpreading = false;
     this.core?.interrupt();
   }
 
-  /** Messages of saves are on that communicator. */
-  listen(series: RecoverySeries, own: Communicator): void {
-    this.stop?.();
-    this.own = own;
-    this.stop = series.listenTo(own, TAG.GROUP, new Uint8Array(MESSAGE_BYTES_MAX), (from, bytes) => {
-      const words = [...new Float64Array(bytes.slice().buffer)];
-      if (words[0] < CORE_KINDS_END) {
-        this.core.handle(from, words);
-        this.obey();
-      } else this.take(from, words);
-    });
+  /** A message of another rank's. */
+  handle(from: number, words: readonly number[]): void {
+    if (words[0] < CORE_KINDS_END) {
+      this.core.handle(from, words);
+      this.obey();
+    } else this.take(from, words);
   }
 
   // ---------------------------------------------------------------- what there is
@@ -160,8 +164,9 @@ export class GroupSaves {
     return [this.committed, this.pending].find((slot) => slot?.k === k)?.piece;
   }
 
+  /** The least number that the next save may have. */
   get nextK(): number {
-    return (this.committed?.k ?? -1) + 1;
+    return Math.max(this.committed?.k ?? -1, this.lastK) + 1;
   }
 
   // ---------------------------------------------------------------- after a recovery, and at the start
@@ -208,6 +213,7 @@ export class GroupSaves {
   /** Its image is whole, or could not be made. */
   copied(slot: GroupSlot | undefined): void {
     this.pending = slot;
+    this.lastK = this.core.k;
     this.hasRefused = false;
     this.core.copied(slot !== undefined);
     this.obey();
@@ -222,7 +228,7 @@ export class GroupSaves {
       for (let action = core.actions.shift(); action !== undefined; action = core.actions.shift()) {
         switch (action.kind) {
           case 'send':
-            this.send(action.to, action.words);
+            this.host.send(action.to, action.words);
             break;
           case 'spread':
             this.spread();
@@ -240,15 +246,6 @@ export class GroupSaves {
     }
   }
 
-  private send(to: number, words: readonly number[]): void {
-    try {
-      this.own?.isend(Float64Array.from(words), to, TAG.GROUP);
-    } catch (error) {
-      // Whoever has died is told by a decision.
-      if (!isFailure(error)) throw error;
-    }
-  }
-
   private spread(): void {
     const { pending } = this;
     if (pending === undefined) return;
@@ -261,17 +258,8 @@ export class GroupSaves {
   }
 
   private sendCopy({ k, step, piece }: GroupSlot, holder: number): void {
-    const { memory } = this.host;
-    const bytes = piece.memory as Uint8Array;
-    this.send(holder, [KIND.COPY, k, piece.bytes, piece.crc, step]);
-    try {
-      memory.use(bytes);
-      const done = (): void => memory.done(bytes);
-      this.own?.isend(bytes, holder, TAG.GROUP_BULK).then(done, done);
-    } catch (error) {
-      memory.done(bytes);
-      if (!isFailure(error)) throw error;
-    }
+    this.host.send(holder, [KIND.COPY, k, piece.bytes, piece.crc, step]);
+    this.host.sendImage(holder, piece.memory as Uint8Array);
   }
 
   private lookWhetherSpread(): void {
@@ -307,7 +295,7 @@ export class GroupSaves {
       if (to === this.rank) continue;
       const rows = this.groups[to] === this.group ? [] : rowsFor(to, numbers);
       for (let at = 0; at === 0 || at < rows.length; at += ROWS_MAX)
-        this.send(to, [KIND.COMMITTED, k, ...rows.slice(at, at + ROWS_MAX).flat()]);
+        this.host.send(to, [KIND.COMMITTED, k, ...rows.slice(at, at + ROWS_MAX).flat()]);
     }
   }
 
@@ -336,33 +324,26 @@ export class GroupSaves {
   }
 
   private takeCopy(owner: number, k: number, bytes: number, crc: number, step: number): void {
-    const { own } = this;
     const { memory } = this.host;
-    if (own === undefined) return;
     // Only the newest that was not committed can be superseded.
     const copies = this.held.get(owner) ?? new Map<number, HeldCopy>();
     this.held.set(owner, copies);
     this.freeCopies(copies, (one) => one !== this.newest[this.groups[owner]]);
     const room = memory.hasRoom(bytes) ? memory.take(bytes) : undefined;
-    const end = (error: MultirailError | undefined): void => {
-      const isWell = error === undefined && room !== undefined && crc32c(room) === crc;
-      if (isWell) copies.set(k, { step, piece: { bytes, crc, memory: room } });
-      else if (room !== undefined) memory.give(room);
-      if (error !== undefined && isFailure(error)) return;
-      if (!isWell)
+    this.host.takeImage(owner, room, crc, (end) => {
+      if (room !== undefined && end === 'whole') {
+        this.freeCopies(copies, (one) => one === k);
+        copies.set(k, { step, piece: { bytes, crc, memory: room } });
+      } else if (room !== undefined) memory.give(room);
+      if (end === 'interrupted') return;
+      if (end !== 'whole')
         this.host.warn(
           room === undefined
             ? `no room for the copy of rank ${owner} (${bytes} bytes, ${memory.bytes} of ${memory.bytesMax} are in use): allow more by ft_memory_bytes_max, or keep fewer copies`
             : `the copy of rank ${owner} has come damaged`,
         );
-      this.send(owner, [KIND.HELD, k, Number(isWell)]);
-    };
-    try {
-      const request = own.irecv(room ?? new Uint8Array(0), owner, TAG.GROUP_BULK);
-      request.onEnd(() => end(request.error));
-    } catch (error) {
-      end(error as MultirailError);
-    }
+      this.host.send(owner, [KIND.HELD, k, Number(end === 'whole')]);
+    });
   }
 
   private freeCopies(copies: Map<number, HeldCopy>, isOver: (k: number) => boolean): void {
@@ -375,7 +356,7 @@ export class GroupSaves {
 }
 
 /** Of each context of that rank: number below which this rank asks for nothing, and below which it sends nothing again. */
-function rowsFor(to: number, { flows, unexpected }: StreamsImage): [number, number, number][] {
+function rowsFor(to: number, { flows, unexpected }: GroupNumbers): [number, number, number][] {
   return flows
     .filter(({ peer }) => peer === to)
     .map(({ ctx, nextIn, nextOut }) => {

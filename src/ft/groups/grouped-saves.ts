@@ -7,9 +7,10 @@ import type { EpochEnd, Restored } from '../recover/epoch-ends.ts';
 import type { InPlace, Joined } from '../recover/in-place.ts';
 import { groupsOf, type History, type View } from '../recover/meeting.ts';
 import type { PlanState } from '../recover/periods.ts';
-import type { Lacks } from './group-image.ts';
 import { GroupInPlace } from './group-in-place.ts';
+import { GroupLacks, type Lacks } from './group-lacks.ts';
 import { type GroupSaveEnd, GroupSaves, type GroupSlot } from './group-saves.ts';
+import { GroupWire } from './group-wire.ts';
 import { countOf, type Groups } from './groups.ts';
 
 /** How a recovery has ended for a rank that went back with its group. */
@@ -23,18 +24,24 @@ export class GroupedSaves extends Saves {
   onGroupEnd: ((end: GroupSaveEnd, slot: GroupSlot) => void) | undefined;
   /** This rank goes back with its group: what it begins with, or that all go back. */
   private again: Deferred<Again> | undefined;
-  /** Of ranks of other groups: numbers from which on the log has all, where it was given up before. */
-  private readonly lacking = new Map<number, Map<number, number>>();
+  private readonly lacking = new GroupLacks();
+  private readonly wire: GroupWire;
 
   constructor(host: EpochHost, comm: Communicator) {
     super(host, comm);
+    const wire = new GroupWire(this.memory);
+    this.wire = wire;
     this.group = new GroupSaves({
       memory: this.memory,
       warn: (text) => this.warn(text),
+      send: (to, words) => wire.send(to, words),
+      sendImage: (to, image) => wire.sendImage(to, image),
+      takeImage: (from, room, crc, ended) => wire.takeImage(from, room, crc, ended),
+      stop: () => wire.stop(),
       ended: (end, slot) => this.ended(end, slot),
       committedOf: (rank, nextIn, nextOut) => {
         this.program?.streams.commitOf(rank, nextIn, nextOut);
-        this.noLongerLacks(rank, nextIn);
+        if (this.lacking.saved(rank, nextIn)) this.program?.log.becomeWhole();
       },
     });
   }
@@ -56,6 +63,10 @@ export class GroupedSaves extends Saves {
     this.periods.groups = countOf(groups);
   }
 
+  listenOn(own: Communicator): void {
+    this.wire.listen(this.series, own, (from, words) => this.group.handle(from, words));
+  }
+
   protected override get within(): readonly number[] {
     return this.group.members;
   }
@@ -68,7 +79,7 @@ export class GroupedSaves extends Saves {
   override useForSaves(own: Communicator): void {
     super.useForSaves(own);
     // Those that are new learn what groups there are when all tell what they have.
-    if (this.group.groups.length > 0) this.group.listen(this.series, own);
+    if (this.group.groups.length > 0) this.listenOn(own);
   }
 
   override async freeOwn(): Promise<void> {
@@ -81,7 +92,7 @@ export class GroupedSaves extends Saves {
     if (joined !== undefined && joined !== 'back') return this.restoredInPlace(joined);
     const restored = await super.meet(comm, history, hasMet);
     if (restored === undefined || restored.isInPlace) return restored;
-    this.group.listen(this.series, this.own);
+    this.listenOn(this.own);
     this.group.open(this.core.placement, () => false);
     return restored;
   }
@@ -129,31 +140,17 @@ export class GroupedSaves extends Saves {
     const wasWhole = program.log.isWhole;
     program.cut();
     if (wasWhole) return;
-    this.lacking.clear();
-    for (const { peer, ctx, nextOut } of program.streamsAtCut?.flows ?? []) {
-      if (this.group.groups[peer] === this.group.group) continue;
-      const numbers = this.lacking.get(peer) ?? new Map<number, number>();
-      this.lacking.set(peer, numbers.set(ctx, nextOut));
-    }
+    this.lacking.cut(program.streamsAtCut?.flows ?? [], (rank) => this.group.groups[rank] === this.group.group);
   }
 
   get lacks(): Lacks {
-    return [...this.lacking].map(([rank, numbers]) => [rank, [...numbers]] as const);
+    return this.lacking.list;
   }
 
   /** From an image. */
   set lacks(lacks: Lacks) {
-    this.lacking.clear();
-    for (const [rank, numbers] of lacks) this.lacking.set(rank, new Map(numbers));
-    if (this.lacking.size > 0) this.program?.log.becomeTorn();
-  }
-
-  private noLongerLacks(rank: number, nextIn: ReadonlyMap<number, number>): void {
-    const numbers = this.lacking.get(rank);
-    if (numbers === undefined) return;
-    for (const [ctx, seq] of numbers) if ((nextIn.get(ctx) ?? 0) < seq) return;
-    this.lacking.delete(rank);
-    if (this.lacking.size === 0) this.program?.log.becomeWhole();
+    this.lacking.list = lacks;
+    if (!this.lacking.isEmpty) this.program?.log.becomeTorn();
   }
 
   private ended(end: GroupSaveEnd, slot: GroupSlot): void {

@@ -147,6 +147,8 @@ export class InPlace {
   private word = new Word();
   protected failed: number[] = [];
   protected knewMs = 0;
+  /** Memory of an image that was fetched, and that nothing has begun with yet. */
+  private fetchedMemory: Uint8Array | undefined;
 
   /** `isNew`: this process was called in. */
   constructor(saves: InPlaceHost, isNew: boolean) {
@@ -319,6 +321,7 @@ export class InPlace {
     saves.history = history;
     (saves.program as ProgramLog).follow(views.reduce((most, view) => (view.passed > most.passed ? view : most), runner));
     const epoch = Math.max(...views.map((view) => view.epoch)) + 1;
+    this.useFetched();
     saves.begin(epoch, domains, plan, fetched, former?.inventories ?? []);
     if (isNew) {
       const bytes = settings.helpers === 0 ? undefined : (fetched?.memory as Uint8Array | undefined)?.slice();
@@ -367,6 +370,7 @@ export class InPlace {
     { transfers }: Pick<RecoveryPlan, 'transfers'>,
   ): Steps<{ fetched?: Piece; failure?: MultirailError }> {
     const { saves } = this;
+    this.giveFetched();
     let fetched: Piece | undefined;
     let failure: MultirailError | undefined;
     const requests: Awaited[] = [];
@@ -380,6 +384,7 @@ export class InPlace {
       try {
         memory = saves.memory.take(bytes) as Uint8Array<ArrayBuffer>;
         fetched = { bytes, crc, memory };
+        this.fetchedMemory = memory;
       } catch (error) {
         failure = error as MultirailError;
       }
@@ -393,6 +398,17 @@ export class InPlace {
     }
     if (fetched !== undefined) failure ??= damageOf(fetched, comm.rank);
     return { ...(fetched === undefined ? {} : { fetched }), ...(failure === undefined ? {} : { failure }) };
+  }
+
+  /** Somebody has died before anything began with it. */
+  private giveFetched(): void {
+    if (this.fetchedMemory !== undefined) this.saves.memory.give(this.fetchedMemory);
+    this.fetchedMemory = undefined;
+  }
+
+  /** Something begins with it. */
+  protected useFetched(): void {
+    this.fetchedMemory = undefined;
   }
 
   protected pieceToGive(name: SaveName, owner: number): Piece | undefined {

@@ -3,6 +3,7 @@
 // stale.
 import type { Profile } from '../../../tools/sim/campaign.ts';
 import { type Edit, edit } from './edit.ts';
+import { PLANTED_GROUPS } from './group-table.ts';
 import { PLANTED_HEALTH } from './health-table.ts';
 import { PLANTED_LOGS } from './log-table.ts';
 import { PLANTED_REPLICAS } from './replica-table.ts';
@@ -538,5 +539,6 @@ export const PLANTED: readonly Planted[] = [
   ...PLANTED_ULFM,
   ...PLANTED_SAVES,
   ...PLANTED_LOGS,
+  ...PLANTED_GROUPS,
   ...PLANTED_REPLICAS,
 ];

@@ -1,6 +1,9 @@
 // Groups of ranks that go back together: who is in which, what a group goes back to, and how its save goes, with its turns.
 import { expect, test } from 'vitest';
 import { CALL, type GroupSaveAction, GroupSaveCore, VERDICT } from '../../../src/ft/groups/group-core.ts';
+import { GroupLives } from '../../../src/ft/groups/group-lives.ts';
+import { type GroupMeetingHost, type GroupMember, meetGroups } from '../../../src/ft/groups/group-meeting.ts';
+import { type GroupSaveHost, GroupSaveSteps } from '../../../src/ft/groups/group-save-steps.ts';
 import { blocks, firstStep, type GroupEntry, type GroupView, membersOf, numbered, planGroups } from '../../../src/ft/groups/groups.ts';
 
 test('groups are blocks of ranks, or follow names', () => {
@@ -66,8 +69,8 @@ class Ranks {
     else this.done.push([rank, action.kind]);
   }
 
-  arrive(rank: number, kind: number = CALL.SAVE, step = 4, isLoud = false): void {
-    this.cores[rank].arrive(kind, { call: 1, step, isLoud, measured: [rank, Number.NaN] });
+  arrive(rank: number, kind: number = CALL.SAVE, step = 4, isLoud = false, k = 0): void {
+    this.cores[rank].arrive(kind, { call: 1, step, isLoud, k, measured: [rank, Number.NaN] });
     this.settle();
   }
 
@@ -133,4 +136,60 @@ test('a death in a save leaves nothing of it', () => {
   expect(ranks.cores.map(({ state }) => state)).toEqual(['IDLE', 'IDLE', 'IDLE', 'IDLE']);
   ranks.upToCopied([2, 3]);
   expect(ranks.cores[2].state).toBe('SPREADING');
+});
+
+test('a save has a number above all that its ranks have tried', () => {
+  const ranks = new Ranks();
+  ranks.arrive(0, CALL.SAVE, 4, false, 1);
+  ranks.arrive(1, CALL.SAVE, 4, false, 3);
+  expect(ranks.cores.slice(0, 2).map(({ state, k }) => [state, k])).toEqual([
+    ['CUTTING', 3],
+    ['CUTTING', 3],
+  ]);
+});
+
+test('a rank that waits until saves are open passes by what its group is behind', () => {
+  const group = { isOpen: false, lives: 1, core: { state: 'IDLE' }, committed: undefined };
+  const host = { group, isOver: false, attempts: 1, isAhead: true };
+  const steps = new GroupSaveSteps(host as unknown as GroupSaveHost).save(false, true);
+  const waits = steps.next();
+  expect(waits.done).toBe(false);
+  group.isOpen = true;
+  host.isAhead = false;
+  expect(steps.next()).toEqual({ done: true, value: -1 });
+});
+
+test('a rank ends its run when those that go on have stopped sending to it', () => {
+  const done: string[] = [];
+  const member = (mode: GroupMember['mode']): GroupMember => ({
+    ...{ mode, entries: [], committed: [-1, -1], groups: GROUPS },
+    ...{ life: 0, isWhole: true, places: 4 },
+  });
+  const views = [member('runs'), member('new'), member('runs'), member('runs')];
+  const host = {
+    rank: 0,
+    isRunning: true,
+    lives: new GroupLives(),
+    streams: { sentTo: () => new Map([[20, 7]]), hasTaken: () => true, stopTo: () => undefined },
+    group: { groups: GROUPS },
+    mayRestart: true,
+    *exchange() {
+      yield* [];
+      return views;
+    },
+    listen: () => undefined,
+    endRun: () => void done.push('ends'),
+    *tellSent(told: ReadonlyMap<number, unknown>, from: readonly number[]) {
+      done.push(`tells ${[...told.keys()]}; hears ${from}`);
+      yield* [];
+      return [];
+    },
+    *fetch() {
+      yield* [];
+      return 2;
+    },
+    goBack: () => 'back',
+  };
+  expect(meetGroups(host as unknown as GroupMeetingHost<void, GroupMember>).next()).toEqual({ done: true, value: 'back' });
+  expect(done).toEqual(['tells ; hears 2,3', 'ends', 'tells ; hears ']);
 });

@@ -1,0 +1,56 @@
+// The planted mistakes in groups that save by themselves and go back together (src/ft/groups): part of table.ts. The
+// random runs of the profile `group` find them.
+import { edit } from './edit.ts';
+import type { Planted } from './table.ts';
+
+const GROUPS = 'src/ft/groups/groups.ts';
+const MEETING = 'src/ft/groups/group-meeting.ts';
+const SAVES = 'src/ft/groups/group-saves.ts';
+const STEPS = 'src/ft/groups/group-save-steps.ts';
+
+export const PLANTED_GROUPS: readonly Planted[] = [
+  {
+    name: 'goes-on-sending',
+    sentence: 'Ranks of other groups go on sending to one that goes back and lives.',
+    edits: [
+      edit(
+        MEETING,
+        'for (const one of stopping) host.streams?.stopTo(one);',
+        'for (const one of stopping) if (one < 0) host.streams?.stopTo(one);',
+      ),
+    ],
+    found: [{ profile: 'group', within: 60 }],
+  },
+  {
+    name: 'save-of-some',
+    sentence: 'A group goes back to a save of which one image is somewhere, and not all.',
+    edits: [edit(GROUPS, 'numbers.find((k) => k >= least && members.every(', 'numbers.find((k) => k >= least && members.some(')],
+    found: [{ profile: 'group', within: 60 }],
+  },
+  {
+    name: 'interrupted-and-kept',
+    sentence: 'What a rank has copied for a save that a death ended stays, and is never given back.',
+    edits: [edit(SAVES, '      } else this.drop(pending);\n', '      }\n')],
+    found: [{ profile: 'group', within: 60 }],
+  },
+  {
+    name: 'committed-before-it-is-held',
+    sentence: 'A rank says that its image is where it must be when it has sent it.',
+    edits: [
+      edit(SAVES, 'if (!this.isSpreading || this.awaited.size > 0) return;', 'if (!this.isSpreading) return;\n    this.awaited.clear();'),
+    ],
+    found: [{ profile: 'group', within: 60 }],
+  },
+  {
+    name: 'number-of-a-try-used-again',
+    sentence: 'A save has the number of one before it that was abandoned, of which copies are left.',
+    edits: [edit(SAVES, 'return Math.max(this.committed?.k ?? -1, this.lastK) + 1;', 'return (this.committed?.k ?? -1) + 1;')],
+    found: [{ profile: 'group', from: 121, within: 125 }],
+  },
+  {
+    name: 'comes-to-a-passed-call',
+    sentence: 'A rank that waits until saves are open comes to the call in which it was, though its group is behind it.',
+    edits: [edit(STEPS, '      if (!host.isAhead) break;\n', '')],
+    found: [{ profile: 'group', from: 131, within: 135 }],
+  },
+];

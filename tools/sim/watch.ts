@@ -19,8 +19,13 @@ export interface Watched {
  */
 export type Forgotten = ReadonlyMap<string, number>;
 
+type Sent = PmlPeer['sends'] extends Iterable<infer M> ? M : never;
+
+/** What it uses of its sender's credit. */
+const chargeOf = (message: Sent): number => ('charge' in message ? message.charge : message.bytes + ENVELOPE_CHARGE_BYTES);
+
 /** The message with that number was taken here: it is not charged to anybody's credit a second time. */
-export function isTaken(receiver: PmlPeer, ctx: number, seq: number): boolean {
+function isTaken(receiver: PmlPeer, ctx: number, seq: number): boolean {
   const flow = receiver.flowsIn.get(ctx);
   return flow !== undefined && flow.holes?.has(seq) !== true && (serialDiff(seq, flow.expectedSeq) < 0 || flow.early.has(seq));
 }
@@ -37,7 +42,7 @@ function checkCredit(sender: Watched, receiver: Watched, forgotten: Forgotten): 
   if (from.failure !== undefined || from.saidBye || to.failure !== undefined) return;
   let underWay = 0;
   for (const message of from.sends) {
-    const charge = 'charge' in message ? message.charge : message.bytes + ENVELOPE_CHARGE_BYTES;
+    const charge = chargeOf(message);
     if (charge > 0 && !isTaken(to, message.ctx, message.seq)) underWay += charge;
   }
   const { rank } = receiver;
@@ -102,6 +107,23 @@ export function watch(processes: readonly Watched[], ran: ReadonlySet<number>, f
       if (ran.has(other.rank)) continue;
       checkCredit(other, own, forgotten);
       checkRails(other, own);
+    }
+  }
+}
+
+/** That rank is about to forget the numbers of what it has been sent: `forgotten` gets what its senders hold for messages that it has taken. */
+export function noteForgotten(
+  processes: readonly Watched[],
+  rank: number,
+  contexts: readonly number[],
+  forgotten: Map<string, number>,
+): void {
+  const { pml } = processes[rank].engine;
+  for (const { rank: from, engine } of processes) {
+    const key = `${from}/${rank}`;
+    for (const message of engine.pml.knownPeer(rank)?.sends ?? []) {
+      if (!contexts.includes(message.ctx) || !isTaken(pml.peer(from), message.ctx, message.seq)) continue;
+      forgotten.set(key, (forgotten.get(key) ?? 0) + chargeOf(message));
     }
   }
 }

@@ -4,7 +4,6 @@ import type { BtlModule, Params } from '../../src/btl/btl.ts';
 import { selfComponent } from '../../src/btl/self/component.ts';
 import { MultirailError } from '../../src/errors.ts';
 import { ParamTable } from '../../src/params.ts';
-import { ENVELOPE_CHARGE_BYTES } from '../../src/pml/hdr.ts';
 import type { RecvRequest } from '../../src/pml/records.ts';
 import type { TransitionListener } from '../../src/pml/states.ts';
 import { type Driver, Engine, type EngineHooks } from '../../src/progress/engine.ts';
@@ -17,7 +16,7 @@ import { Fabric, type RailSpec, type SimLink } from './fabric.ts';
 import { uninitialized } from './gather.ts';
 import { fillPattern, freshBuffer, Oracle, OracleError, type PostedReceive, type SentMessage } from './oracle.ts';
 import { type SimBtl, simComponent } from './sim-btl.ts';
-import { isTaken, watch } from './watch.ts';
+import { noteForgotten, watch } from './watch.ts';
 
 export interface WorldOptions {
   seed: number | string;
@@ -369,15 +368,7 @@ export class World {
 
   /** That rank is about to forget the numbers of what it has been sent. */
   forgets(rank: number, contexts: readonly number[]): void {
-    const { pml } = this.processes[rank].engine;
-    for (const { rank: from, engine } of this.processes) {
-      const key = `${from}/${rank}`;
-      for (const message of engine.pml.knownPeer(rank)?.sends ?? []) {
-        if (!contexts.includes(message.ctx) || !isTaken(pml.peer(from), message.ctx, message.seq)) continue;
-        const charge = 'charge' in message ? message.charge : message.bytes + ENVELOPE_CHARGE_BYTES;
-        this.forgotten.set(key, (this.forgotten.get(key) ?? 0) + charge);
-      }
-    }
+    noteForgotten(this.processes, rank, contexts, this.forgotten);
   }
 
   /** What spans several processes, at every step (watch.ts). */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltCode, buildCode, type Ran, startNode } from '../support/helpers.ts';
+import { draw } from '../support/sample.ts';
 
 let code: BuiltCode;
 beforeAll(async () => {
@@ -35,7 +36,7 @@ const results = ({ stdout }: Ran): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line.slice(line.indexOf('{'))))
     .sort((a, b) => a.rank - b.rank);
 
-test.each(['', '--mca ft_compare sha256', '--mca ft_compare full', '--mca btl self,tcp'])(
+test.each(draw('comparisons of replicas', ['', '--mca ft_compare sha256', '--mca ft_compare full', '--mca btl self,tcp'], 0.5))(
   'an unchanged program has the same results %s',
   async (more) => {
     const [alone, pairs] = [await run(''), await run(`--replicas 2 ${more}`)];

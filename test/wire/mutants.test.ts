@@ -3,11 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Control, localControl } from '../../tools/wire-suite/control.ts';
 import { EndpointDriver } from '../../tools/wire-suite/endpoint/driver.ts';
 import { runSuite, type SuiteOptions, type SuiteReport } from '../../tools/wire-suite/run.ts';
+import { PLANTED_GROUPS } from '../sim/mutants/group-table.ts';
 import { PLANTED_HEALTH } from '../sim/mutants/health-table.ts';
 import { PLANTED_LOGS } from '../sim/mutants/log-table.ts';
 import { buildFolder, loadWith, type Mistake } from '../sim/mutants/plant.ts';
 import { PLANTED_REPLICAS } from '../sim/mutants/replica-table.ts';
 import { PLANTED_SAVES } from '../sim/mutants/save-table.ts';
+import { PLANTED_SPARES } from '../sim/mutants/spare-table.ts';
 import { PLANTED } from '../sim/mutants/table.ts';
 import { PLANTED_ULFM } from '../sim/mutants/ulfm-table.ts';
 import { drawTests } from '../support/sample.ts';
@@ -129,9 +131,11 @@ test('the document lists them, and who catches each', () => {
 test('every planted mistake of the engine is looked for, or cannot be seen from outside', () => {
   // How a side judges its rails is its own affair: the profile `impaired` of the simulator has the bounds that these break.
   const ofHealth = PLANTED_HEALTH.map(({ name }) => name);
-  // Agreement, saves, logs and replicas are among the ranks of a job, in messages of theirs: no endpoint of this suite takes part. The profiles
-  // `ulfm`, `save`, `log` and `replica` find these.
-  const ofFailures = [...PLANTED_ULFM, ...PLANTED_SAVES, ...PLANTED_LOGS, ...PLANTED_REPLICAS].map(({ name }) => name);
-  const known = [...ENGINE_MUTANTS.map(({ name }) => name), ...Object.keys(UNSEEN_MUTANTS), ...ofHealth, ...ofFailures].sort();
+  // Agreement, saves, logs, groups and replicas are among the ranks of a job, in messages of theirs: no endpoint of this suite takes part. The
+  // profiles `ulfm`, `save`, `log`, `group` and `replica` find these.
+  const ofFailures = [...PLANTED_ULFM, ...PLANTED_SAVES, ...PLANTED_LOGS, ...PLANTED_GROUPS, ...PLANTED_REPLICAS].map(({ name }) => name);
+  // The suite has rails of one class: none is spare.
+  const ofSpares = PLANTED_SPARES.map(({ name }) => name);
+  const known = [...ENGINE_MUTANTS.map(({ name }) => name), ...Object.keys(UNSEEN_MUTANTS), ...ofHealth, ...ofFailures, ...ofSpares].sort();
   expect(known).toEqual(PLANTED.map(({ name }) => name).sort());
 });

@@ -108,7 +108,7 @@ export interface RailFault {
   rail: number;
 }
 
-const STATE = /^[A-Z]{1,16}$/;
+const STATE = /^[A-Z_]{1,16}$/;
 const COUNTER = /^[a-z][A-Za-z0-9]{0,63}$/;
 
 function refuse(text: string): never {

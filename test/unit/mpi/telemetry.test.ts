@@ -1,6 +1,6 @@
 // A rank's reports: only what changed, nothing lost by a report that was not taken, bounded, and nothing at all unless it was asked for.
 import { describe, expect, test } from 'vitest';
-import type { Rail } from '../../../src/bml/rail.ts';
+import { RAIL_STATES, type Rail, type RailState } from '../../../src/bml/rail.ts';
 import { wrapFaultComponent } from '../../../src/btl/interpose/fault.ts';
 import { selfComponent } from '../../../src/btl/self/component.ts';
 import { tcpComponent } from '../../../src/btl/tcp/component.ts';
@@ -69,6 +69,16 @@ function makeReporter(source: Source) {
 }
 
 describe('reports', () => {
+  test('a rail in any state is told, and taken', () => {
+    for (const state of Object.keys(RAIL_STATES) as RailState[]) {
+      const source = new Source();
+      source.list = [railInfo(1, 0, { state })];
+      const report = makeReporter(source).reporter.makeReport();
+      expect(report.rails.map((rail) => rail.state)).toEqual([state]);
+      expect(() => checkTelemetry(report, 2)).not.toThrow();
+    }
+  });
+
   test('the first one has everything; the next ones what changed; the last one comes at the end', () => {
     const source = new Source();
     source.list = [

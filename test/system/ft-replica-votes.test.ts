@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltCode, buildCode, type Ran, startNode } from '../support/helpers.ts';
-import { draw, drawTests } from '../support/sample.ts';
+import { drawTests } from '../support/sample.ts';
 
 let code: BuiltCode;
 const folders: string[] = [];
@@ -64,7 +64,13 @@ test.each(drawTests('flips that are outvoted', FLIPS, 0.5))(
   },
 );
 
-test.each(draw('replicas that are healed', ['lead', 'shadow', 'shadow2']))('validate() and validateSync() heal the %s', async (replica) => {
+const REPLICAS = ['lead', 'shadow', 'shadow2'] as const;
+test.each(
+  drawTests(
+    'replicas that are healed',
+    REPLICAS.map((name) => [name] as const),
+  ),
+)('validate() and validateSync() heal the %s', async (replica) => {
   const ran = await run(
     2,
     `--replicas 3 --inject flip:rank=1,replica=${replica},at=50%,buffer=held,seed=3;flip:rank=1,replica=${replica},at=70%,buffer=held,seed=9`,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltCode, buildCode, type Ran, startNode } from '../support/helpers.ts';
-import { draw } from '../support/sample.ts';
+import { drawTests } from '../support/sample.ts';
 
 let code: BuiltCode;
 beforeAll(async () => {
@@ -36,19 +36,22 @@ const results = ({ stdout }: Ran): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line.slice(line.indexOf('{'))))
     .sort((a, b) => a.rank - b.rank);
 
-test.each(draw('comparisons of replicas', ['', '--mca ft_compare sha256', '--mca ft_compare full', '--mca btl self,tcp'], 0.5))(
-  'an unchanged program has the same results %s',
-  async (more) => {
-    const [alone, pairs] = [await run(''), await run(`--replicas 2 ${more}`)];
-    expect([alone.code, pairs.code, pairs.stderr]).toEqual([0, 0, '']);
-    const [plain, replicated] = [results(alone), results(pairs)];
-    expect(replicated.length).toBe(3);
-    for (const [rank, result] of replicated.entries()) {
-      expect(result).toMatchObject({ rank, size: 3, orders: 20, chances: 3, timedOut: 'ERR_TIMEOUT', role: 'lead' });
-      expect(result.work).toBe(plain[rank].work);
-    }
-  },
-);
+const COMPARISONS: readonly (readonly [options: string])[] = [
+  [''],
+  ['--mca ft_compare sha256'],
+  ['--mca ft_compare full'],
+  ['--mca btl self,tcp'],
+];
+test.each(drawTests('comparisons of replicas', COMPARISONS, 0.5))('an unchanged program has the same results %s', async (more) => {
+  const [alone, pairs] = [await run(''), await run(`--replicas 2 ${more}`)];
+  expect([alone.code, pairs.code, pairs.stderr]).toEqual([0, 0, '']);
+  const [plain, replicated] = [results(alone), results(pairs)];
+  expect(replicated.length).toBe(3);
+  for (const [rank, result] of replicated.entries()) {
+    expect(result).toMatchObject({ rank, size: 3, orders: 20, chances: 3, timedOut: 'ERR_TIMEOUT', role: 'lead' });
+    expect(result.work).toBe(plain[rank].work);
+  }
+});
 
 test.each(['lead', 'shadow'])('a bit that flips in a message of the %s is found before it leaves', async (replica) => {
   const ran = await run(`--replicas 2 --inject flip:rank=1,replica=${replica},at=50%,buffer=work,seed=3`);

@@ -108,8 +108,8 @@ export class PmlCore implements TransitionListener {
   openRequests = 0;
   /** Requests that were ever started and not done at once. */
   openedRequests = 0;
-  /** Open receives for which nobody waits. */
-  readonly background = new Set<SendRequest | RecvRequest>();
+  /** How many of the open requests are receives for which nobody waits. */
+  backgroundRequests = 0;
   /** Completed requests, in order, for the engine to hand on. */
   readonly completions: (SendRequest | RecvRequest)[] = [];
   readonly dirtyPeers: PmlPeer[] = [];
@@ -187,6 +187,7 @@ export class PmlCore implements TransitionListener {
   complete(request: SendRequest | RecvRequest): void {
     request.done = true;
     this.openRequests--;
+    if (request.isInBackground) this.backgroundRequests--;
     if (request.onDone !== undefined || request.trace !== undefined) this.completions.push(request);
   }
 

@@ -29,13 +29,13 @@ export function openRequests(core: PmlCore, inbox: Inbox): OpenRequest[] {
   const list: OpenRequest[] = [];
   const add = (message: SendMessage | RecvMessage): void => {
     const { request } = message;
-    if (request !== undefined && !request.done && !core.background.has(request)) list.push({ request, message });
+    if (request !== undefined && !request.done && !request.isInBackground) list.push({ request, message });
   };
   for (const peer of core.peers.values()) {
     for (const message of peer.sends) if (message instanceof SendMessage) add(message);
     for (const message of peer.recvs) add(message);
   }
-  for (const request of inbox.postedRequests()) if (!core.background.has(request)) list.push({ request, message: undefined });
+  for (const request of inbox.postedRequests()) if (!request.isInBackground) list.push({ request, message: undefined });
   return list;
 }
 

@@ -133,22 +133,21 @@ export class Pml {
 
   /** As irecv, for a receive that nobody waits for: no driver spins for its sake. `onDone` is called once, unless it is done on return. */
   irecvInBackground(source: number, ctx: number, tag: number, buffer: Iov, onDone: (request: RecvRequest) => void): RecvRequest {
-    const { core } = this;
     const request = this.irecv(source, ctx, tag, buffer);
     if (request.done) return request;
-    core.background.add(request);
-    request.onDone = () => {
-      core.background.delete(request);
-      onDone(request);
-    };
+    this.setAside(request);
+    request.onDone = () => onDone(request);
     return request;
   }
 
+  /** Nobody waits for that receive, which has not ended. */
+  setAside(request: RecvRequest): void {
+    request.isInBackground = true;
+    this.core.backgroundRequests++;
+  }
+
   cancel(request: RecvRequest): boolean {
-    const isCancelled = this.inbox.cancel(request);
-    // Whoever cancels it may not want to hear of it.
-    if (isCancelled) this.core.background.delete(request);
-    return isCancelled;
+    return this.inbox.cancel(request);
   }
 
   /** The message that a receive with this pattern would match now; it stays in the queue. */
@@ -457,7 +456,7 @@ export class Pml {
 
   /** Requests are open that somebody waits for. */
   get hasAwaitedRequests(): boolean {
-    return this.core.openRequests > this.core.background.size;
+    return this.core.openRequests > this.core.backgroundRequests;
   }
 
   /** As what somebody begins to wait for now that is no request here is opened: openedAtMs() of the engine says when that was. */

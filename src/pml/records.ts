@@ -27,6 +27,8 @@ abstract class Request {
   trace: { requestEnded(request: SendRequest | RecvRequest): void } | undefined = undefined;
   /** Place among all requests that were not done at once, from 1 up; 0: it was done at once. The older of two has the lower one. */
   openedAs = 0;
+  /** Nobody waits for it. */
+  isInBackground = false;
 }
 
 export class SendRequest extends Request {
@@ -91,6 +93,7 @@ export class RecvRequest extends Request {
     this.error = undefined;
     this.onDone = undefined;
     this.trace = undefined;
+    this.isInBackground = false;
     this.matchedSource = -1;
     this.matchedTag = -1;
     this.matchedSignature = 0;

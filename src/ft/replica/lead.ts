@@ -38,11 +38,9 @@ export class LeadPml extends OutgoingPml {
   }
 
   override irecvInBackground(source: number, ctx: number, tag: number, buffer: Iov, onDone: (request: RecvRequest) => void): RecvRequest {
-    const request = new RecvRequest(ctx, source, tag, buffer);
-    request.onDone = () => onDone(request);
-    const own = this.begin(request, patternOf('recv', ctx, source, tag, buffer.bytes));
-    const inner = this.pml.irecvInBackground(source, ctx, tag, buffer, () => this.innerEnded(own, request, inner));
-    this.follow(own, request, inner, true);
+    const request = super.irecvInBackground(source, ctx, tag, buffer, onDone);
+    const inner = this.inners.get(request);
+    if (inner !== undefined) this.pml.setAside(inner);
     return request;
   }
 
@@ -53,17 +51,15 @@ export class LeadPml extends OutgoingPml {
     return request;
   }
 
-  private follow(own: Own, request: RecvRequest, inner: RecvRequest, tellsItself = false): void {
+  private follow(own: Own, request: RecvRequest, inner: RecvRequest): void {
     if (inner.done) return this.end(own, inner, inner.error);
     // It may have matched a message that is to be read now.
     this.options.wake();
     this.inners.set(request, inner);
-    if (!tellsItself) inner.onDone = () => this.innerEnded(own, request, inner);
-  }
-
-  private innerEnded(own: Own, request: RecvRequest, inner: RecvRequest): void {
-    this.inners.delete(request);
-    this.end(own, inner, inner.error);
+    inner.onDone = () => {
+      this.inners.delete(request);
+      this.end(own, inner, inner.error);
+    };
   }
 
   /** By the program, which learns at once whether it is so: a look. */

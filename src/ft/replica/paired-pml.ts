@@ -204,6 +204,7 @@ export abstract class PairedPml implements MessageLayer {
 
   irecvInBackground(source: number, ctx: number, tag: number, buffer: Iov, onDone: (request: RecvRequest) => void): RecvRequest {
     const request = this.irecv(source, ctx, tag, buffer);
+    request.isInBackground = true;
     request.onDone = () => onDone(request);
     return request;
   }

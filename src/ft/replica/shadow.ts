@@ -41,8 +41,6 @@ export class ShadowPml extends PairedPml {
   private readonly sends = new Map<number, Vouched>();
   /** Those of them whose requests have ended before they left. */
   private readonly kept = new Set<number>();
-  /** Receives for which nobody waits. */
-  private readonly inBackground = new WeakSet<RecvRequest>();
   private lastVouched: Pick<Word, 'message' | 'dest' | 'tag' | 'bytes'> | undefined;
   /** Messages up to this one have left. */
   private vouchedTo = 0;
@@ -68,12 +66,6 @@ export class ShadowPml extends PairedPml {
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
     const request = new RecvRequest(ctx, source, tag, buffer);
     this.begin(request, patternOf('recv', ctx, source, tag, buffer.bytes));
-    return request;
-  }
-
-  override irecvInBackground(source: number, ctx: number, tag: number, buffer: Iov, onDone: (request: RecvRequest) => void): RecvRequest {
-    const request = super.irecvInBackground(source, ctx, tag, buffer, onDone);
-    this.inBackground.add(request);
     return request;
   }
 
@@ -125,7 +117,7 @@ export class ShadowPml extends PairedPml {
   waitsForReplicas(): PairedWait[] {
     const list: PairedWait[] = [];
     for (const { request } of this.open.values()) {
-      if (request.kind !== 'recv' || this.inBackground.has(request)) continue;
+      if (request.kind !== 'recv' || request.isInBackground) continue;
       const { source, tag, ctx, buffer } = request;
       list.push({ kind: 'recv', request, peer: source, tag, ctx, bytes: buffer.bytes, phase: 'the lead has not said what has come' });
     }

@@ -2,7 +2,7 @@
 // told (mpi_stall_report_ms), it also looks once a second whether something moves; otherwise nothing runs until somebody asks.
 import type { PairedWait } from '../ft/replica/paired-pml.ts';
 import type { RailLine, RankWaits, Wait } from '../launch/oob/waits.ts';
-import { markOf, type OpenRequest } from '../pml/pending.ts';
+import { markOf, type OpenRequest, type PendingRequest } from '../pml/pending.ts';
 import { ANY } from '../pml/pml.ts';
 import type { Engine } from '../progress/engine.ts';
 import type { MemoryCall } from './coll/scope.ts';
@@ -103,41 +103,15 @@ export class WaitsWatch {
   report(nowMs: number): RankWaits {
     const open = this.openRequests();
     const oldest = oldestOf(open);
-    const waits: Wait[] = this.engine.pml.describeRequests(oldest).map(({ kind, peer, tag, ctx, bytes, phase }, i) => ({
-      kind,
-      peer: peer === ANY ? 'any' : peer,
-      tag: tag === ANY ? 'any' : tag,
-      ...this.proc.describe(ctx, tag),
-      bytes,
-      waitedMs: Math.round(nowMs - this.openedMs(oldest[i].request, nowMs)),
-      phase: peer === ANY ? `${phase}${this.deadOf(ctx)}` : phase,
-      rails: peer === ANY ? [] : (this.engine.bml.peers.get(peer)?.rails ?? []).filter((rail) => rail.isCarrying).map(({ key }) => key),
+    const waits = this.engine.pml.describeRequests(oldest).map((pending, i) => ({
+      ...this.waitOf(pending, this.openedMs(oldest[i].request, nowMs), nowMs),
+      rails: this.carryingTo(pending.peer),
     }));
-    for (const { request, kind, peer, tag, ctx, bytes, phase } of this.pairedWaits()) {
-      waits.push({
-        kind,
-        peer: peer === ANY ? 'any' : peer,
-        tag: tag === ANY ? 'any' : tag,
-        ...this.proc.describe(ctx, tag),
-        bytes,
-        waitedMs: Math.round(nowMs - this.openedMs(request, nowMs)),
-        phase,
-        rails: [],
-      });
-    }
+    for (const wait of this.pairedWaits()) waits.push(this.waitOf(wait, this.openedMs(wait.request, nowMs), nowMs));
     for (const { call, missing } of this.proc.memoryWaits.pending()) waits.push(...this.memoryWaits(call, missing, nowMs));
     for (const { pattern, sinceMs } of this.proc.probes()) {
-      const { source, ctx, tag } = pattern;
-      waits.push({
-        kind: 'probe',
-        peer: source === ANY ? 'any' : source,
-        tag: tag === ANY ? 'any' : tag,
-        ...this.proc.describe(ctx, tag),
-        bytes: 0,
-        waitedMs: Math.round(nowMs - sinceMs),
-        phase: source === ANY ? `no message matches${this.deadOf(ctx)}` : 'no message matches',
-        rails: [],
-      });
+      const { source: peer, ctx, tag } = pattern;
+      waits.push(this.waitOf({ kind: 'probe', peer, ctx, tag, bytes: 0, phase: 'no message matches' }, sinceMs, nowMs));
     }
     for (const { rank, text } of this.engine.isFinalizing ? this.engine.notLeftPeers() : []) {
       waits.push({ kind: 'finalize', peer: rank, tag: 'any', comm: 'world', bytes: 0, waitedMs: 0, phase: text, rails: [] });
@@ -146,6 +120,26 @@ export class WaitsWatch {
     const listed = waits.slice(0, WAITS_MAX);
     const more = waits.length - listed.length + open.length - oldest.length;
     return { rank: this.proc.rank, process: this.process, pid: globalThis.process.pid, waits: listed, more, rails: this.railsOf(listed) };
+  }
+
+  private waitOf(pending: Omit<PendingRequest, 'kind'> & Pick<Wait, 'kind'>, sinceMs: number, nowMs: number): Wait {
+    const { kind, peer, tag, ctx, bytes, phase } = pending;
+    return {
+      kind,
+      peer: peer === ANY ? 'any' : peer,
+      tag: tag === ANY ? 'any' : tag,
+      ...this.proc.describe(ctx, tag),
+      bytes,
+      waitedMs: Math.round(nowMs - sinceMs),
+      phase: peer === ANY ? `${phase}${this.deadOf(ctx)}` : phase,
+      rails: [],
+    };
+  }
+
+  /** Names of the rails to that peer that carry. */
+  private carryingTo(peer: number): string[] {
+    const rails = peer === ANY ? undefined : this.engine.bml.peers.get(peer)?.rails;
+    return (rails ?? []).filter((rail) => rail.isCarrying).map(({ key }) => key);
   }
 
   /** A collective through shared memory: a line for each rank that it waits for. */

@@ -226,7 +226,7 @@ class Rewriter {
     for (let i = 0; i < numbers; i++) this.copyUint32();
   }
 
-  /** A whole number is an integer, whatever held it; −0 is none. */
+  /** A whole number is written as an integer, whatever held it. −0 is not a whole number here: an integer would lose its sign. */
   private number(value: number): void {
     if (Number.isInteger(value) && value >= INT32_MIN && value <= INT32_MAX && !Object.is(value, -0)) {
       this.put(TAG.int32);

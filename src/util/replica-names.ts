@@ -7,10 +7,16 @@ export function shadowOf(number: number, processes: number, replicas: number): n
   return replicas > 1 && number >= ranks && number < processes ? number % ranks : undefined;
 }
 
+/** What a replica is called in sentences, by its place among those of its rank. `replicas`: so many there are. */
+export function replicaText(index: number, replicas: number): string {
+  if (index === 0) return 'lead';
+  if (replicas < 3) return 'shadow';
+  return index === 1 ? 'first shadow' : 'second shadow';
+}
+
 /** "rank 2", "the shadow of rank 2", or, of two, "the first shadow of rank 2". */
 export function processName(number: number, processes: number, replicas: number): string {
   const rank = shadowOf(number, processes, replicas);
   if (rank === undefined) return `rank ${number}`;
-  const which = replicas < 3 ? 'shadow' : number < (2 * processes) / replicas ? 'first shadow' : 'second shadow';
-  return `the ${which} of rank ${rank}`;
+  return `the ${replicaText(Math.floor((number * replicas) / processes), replicas)} of rank ${rank}`;
 }

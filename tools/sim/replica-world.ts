@@ -1,15 +1,17 @@
 // The simulated world of replicas: two or three processes of each rank, each with the production engine, PML and BML and the paired layer over it. A
 // program runs on all of them (replica-program.ts); in some runs one of them is struck by a fault. The oracle holds F11: nothing leaves before two have
 // come to the same message with the same bytes, and a run that ends well has the same results at all.
+
 import { MultirailError } from '../../src/errors.ts';
 import { type CompareMode, crc32cDigest, fullDigest } from '../../src/ft/replica/digest.ts';
 import { LeadPml } from '../../src/ft/replica/lead.ts';
 import type { Found, PairOptions } from '../../src/ft/replica/paired-pml.ts';
-import { placeOf, replicaText, twinsOf } from '../../src/ft/replica/pairs.ts';
+import { placeOf, twinsOf } from '../../src/ft/replica/pairs.ts';
 import { ShadowPml } from '../../src/ft/replica/shadow.ts';
 import type { RecvRequest, SendRequest } from '../../src/pml/records.ts';
 import { Iov } from '../../src/util/iov.ts';
 import { Prng } from '../../src/util/prng.ts';
+import { replicaText } from '../../src/util/replica-names.ts';
 import { OracleError } from './oracle.ts';
 import { type Flow, type FlowHost, playFlow, type ReplicaProgram, USER_CTX, type Wait } from './replica-program.ts';
 import { World, type WorldOptions } from './world.ts';

@@ -18,8 +18,10 @@ interface Sent {
 
 const NONE: FlowNumbers = new Map();
 
-/** The higher number of each context. */
-function raise(numbers: Map<number, number>, others: FlowNumbers): void {
+/** That rank has the higher number of each context. */
+function raise(byRank: Map<number, Map<number, number>>, rank: number, others: FlowNumbers): void {
+  const numbers = byRank.get(rank) ?? new Map<number, number>();
+  byRank.set(rank, numbers);
   for (const [ctx, seq] of others) numbers.set(ctx, Math.max(numbers.get(ctx) ?? 0, seq));
 }
 
@@ -59,19 +61,13 @@ export class GroupLives {
 
   /** This run of the program is over. What it has sent to the others that live stays sent; `lifeOf`: of each of those. */
   end(living: readonly number[], lifeOf: (rank: number) => number, streams: LivingStreams | undefined): void {
-    for (const rank of living) {
-      const once = this.sentOnce.get(rank) ?? new Map<number, number>();
-      this.sentOnce.set(rank, once);
-      raise(once, this.stopFor(rank, lifeOf(rank), streams));
-    }
+    for (const rank of living) raise(this.sentOnce, rank, this.stopFor(rank, lifeOf(rank), streams));
     this.isAgain = true;
   }
 
   /** That member has told what has left to here. */
   told(rank: number, numbers: FlowNumbers): void {
-    const all = this.toTake.get(rank) ?? new Map<number, number>();
-    this.toTake.set(rank, all);
-    raise(all, numbers);
+    raise(this.toTake, rank, numbers);
   }
 
   /** All that was on its way to here has come, and goes nowhere. */

@@ -51,7 +51,7 @@ export interface GroupMeetingHost<W, V extends GroupMember> {
   fetch(plan: GroupPlan, views: readonly V[]): MeetingSteps<W, number>;
   /** This rank begins from its image of the save that its group goes back to: as a successor of itself, or of one that is dead. */
   beginFrom(line: number, wasRunning: boolean): GroupSlot | undefined;
-  /** The dead have successors, and the program of this rank goes on. `passed`: calls that somebody of its group is behind. */
+  /** The dead have successors, and the program of this rank goes on, behind the calls that somebody of its group is behind. */
   goOn(isMate: (rank: number) => boolean, views: readonly V[]): void;
   /** What the recovery has come to is noted. */
   settled(plan: GroupPlan, views: readonly V[]): void;

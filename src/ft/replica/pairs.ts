@@ -46,10 +46,3 @@ export function twinsOf({ twin, second }: Pick<Place, 'twin' | 'second'>): numbe
 /** Replicas of a rank by their place among them, as plans of faults name them. */
 export const REPLICA_NAMES = ['lead', 'shadow', 'shadow2'] as const;
 export type ReplicaName = (typeof REPLICA_NAMES)[number];
-
-/** The same in sentences. `replicas`: so many there are. */
-export function replicaText(index: number, replicas: number): string {
-  if (index === 0) return 'lead';
-  if (replicas < 3) return 'shadow';
-  return index === 1 ? 'first shadow' : 'second shadow';
-}

@@ -1,17 +1,19 @@
 // A process as one of two or three replicas of a rank: the paired layer over its PML, driven from its event loop.
+
 import { createHash } from 'node:crypto';
 import type { MultirailError } from '../../errors.ts';
 import { type CompareMode, crc32cDigest, type Digest, fullDigest } from '../../ft/replica/digest.ts';
 import { LeadPml } from '../../ft/replica/lead.ts';
 import type { Link, Twin } from '../../ft/replica/link.ts';
 import type { PairOptions } from '../../ft/replica/paired-pml.ts';
-import { type Place, replicaText, twinsOf } from '../../ft/replica/pairs.ts';
+import { type Place, twinsOf } from '../../ft/replica/pairs.ts';
 import { ShadowPml } from '../../ft/replica/shadow.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import type { ParamTable } from '../../params.ts';
 import type { Envelope } from '../../pml/records.ts';
 import type { Engine } from '../../progress/engine.ts';
 import type { Iov } from '../../util/iov.ts';
+import { replicaText } from '../../util/replica-names.ts';
 import type { AddressBook } from '../address-book.ts';
 import { type CallOptions, timeoutError, watchEnd } from '../constants.ts';
 import { ctxOf, OBJECT, USER } from '../contexts.ts';

@@ -1,11 +1,12 @@
 // Three replicas that vote: the verdict on words, and a lead with two shadows over channels that are arrays. How all plays together with rails that
 // fail is the simulator's (profile replica).
+
 import { describe, expect, it, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
 import { crc32cDigest, type Digest, fullDigest, type Word } from '../../../src/ft/replica/digest.ts';
 import { LeadPml } from '../../../src/ft/replica/lead.ts';
 import type { PairOptions } from '../../../src/ft/replica/paired-pml.ts';
-import { placeOf, replicaText, twinsOf } from '../../../src/ft/replica/pairs.ts';
+import { placeOf, twinsOf } from '../../../src/ft/replica/pairs.ts';
 import { ShadowPml } from '../../../src/ft/replica/shadow.ts';
 import { moveMessage, movePair } from '../../../src/ft/replica/states.ts';
 import { vote } from '../../../src/ft/replica/vote.ts';
@@ -15,6 +16,7 @@ import { parseFaults } from '../../../src/mpi/replica/inject.ts';
 import type { Pml } from '../../../src/pml/pml.ts';
 import { RecvRequest, SendRequest } from '../../../src/pml/records.ts';
 import { Iov } from '../../../src/util/iov.ts';
+import { replicaText } from '../../../src/util/replica-names.ts';
 
 const word = (digest: number, over: Partial<Word> = {}): Word => ({
   ...{ request: 7, message: 3, ctx: 0, dest: 2, tag: 5, bytes: 4, sync: false },

@@ -331,8 +331,11 @@ export class GroupSaves {
     this.freeCopies(copies, (one) => one !== this.newest[this.groups[owner]]);
     const room = memory.hasRoom(bytes) ? memory.take(bytes) : undefined;
     this.host.takeImage(owner, room, crc, (end) => {
-      if (room !== undefined && end === 'whole') {
-        this.freeCopies(copies, (one) => one === k);
+      const newest = this.newest[this.groups[owner]];
+      // Images need not come in the order of their words: this one may be older than what has come, or was committed, since then.
+      const isSuperseded = k !== newest && Math.max(newest, ...copies.keys()) > k;
+      if (room !== undefined && end === 'whole' && !isSuperseded) {
+        this.freeCopies(copies, (one) => one === k || (one < k && one !== newest));
         copies.set(k, { step, piece: { bytes, crc, memory: room } });
       } else if (room !== undefined) memory.give(room);
       if (end === 'interrupted') return;

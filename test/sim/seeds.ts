@@ -171,6 +171,16 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
   },
   {
     profile: 'group',
+    seed: 1716,
+    story: 'An image that was sent again after a death came when a newer one was committed, and was kept beside two others.',
+  },
+  {
+    profile: 'group',
+    seed: 20_330,
+    story: 'A member that had not begun again told one that had what it had sent to its life before: that waited for it for good.',
+  },
+  {
+    profile: 'group',
     seed: 51,
     story: 'The oracle blamed credit that was given twice for a message which came once more after its receiver had begun again.',
   },

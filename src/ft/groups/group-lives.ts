@@ -54,7 +54,8 @@ export class GroupLives {
   stopFor(rank: number, life: number, streams: LivingStreams | undefined): FlowNumbers {
     const known = this.sentWhenStopped.get(rank);
     if (known?.life === life) return known.numbers;
-    const numbers = streams?.sentTo(rank) ?? NONE;
+    // A life that began when this run of the program was over was sent nothing. What the streams know was sent to the one before.
+    const numbers = (this.isAgain ? undefined : streams?.sentTo(rank)) ?? NONE;
     this.sentWhenStopped.set(rank, { life, numbers });
     return numbers;
   }

@@ -193,3 +193,15 @@ test('a rank ends its run when those that go on have stopped sending to it', () 
   expect(meetGroups(host as unknown as GroupMeetingHost<void, GroupMember>).next()).toEqual({ done: true, value: 'back' });
   expect(done).toEqual(['tells ; hears 2,3', 'ends', 'tells ; hears ']);
 });
+
+test('a life that began when the run here was over was sent nothing', () => {
+  const lives = new GroupLives();
+  const streams = { sentTo: () => new Map([[20, 7]]), hasTaken: () => true, stopTo: () => undefined };
+  lives.end([1, 2], () => 0, streams);
+  expect(lives.stopFor(1, 0, streams).get(20)).toBe(7);
+  // Rank 1 has begun again since then, and its group goes back once more; this one has not begun.
+  expect(lives.stopFor(1, 1, streams)).toEqual(new Map());
+  expect(lives.stopFor(2, 0, streams).get(20)).toBe(7);
+  lives.begin();
+  expect(lives.stopFor(1, 1, streams).get(20)).toBe(7);
+});

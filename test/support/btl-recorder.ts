@@ -75,6 +75,8 @@ interface Accepted {
 
 interface EpochModel {
   accepted: Accepted[];
+  /** Of these, how many have not completed: many are looked at again and again. */
+  openFrames: number;
   byFrame: Map<Frame, Accepted>;
   ops: Map<OneSidedOp, CompletionStatus | undefined>;
   received: number[];
@@ -114,7 +116,9 @@ export class Recorder implements Upcalls {
   /** Views for a placed frame; default: its own buffer in three pieces. */
   sinkHook: ((id: number, payloadBytes: number) => Sink | undefined) | undefined;
   endpoints: BtlEndpoint[] = [];
-  private readonly epochs = new Map<string, EpochModel>();
+  private readonly epochs = new Map<string, { rail: number; epoch: number; model: EpochModel }>();
+  /** By type, and by type and rail. */
+  private readonly counts = new Map<string, number>();
 
   constructor(name: string) {
     this.name = name;
@@ -126,10 +130,11 @@ export class Recorder implements Upcalls {
 
   model(rail: number, epoch: number): EpochModel {
     const key = `${rail}/${epoch}`;
-    let model = this.epochs.get(key);
-    if (model === undefined) {
-      model = {
+    let known = this.epochs.get(key);
+    if (known === undefined) {
+      const model: EpochModel = {
         accepted: [],
+        openFrames: 0,
         byFrame: new Map(),
         ops: new Map(),
         received: [],
@@ -140,22 +145,21 @@ export class Recorder implements Upcalls {
         lastInDoubt: -1,
         openSinks: new Set(),
       };
-      this.epochs.set(key, model);
+      known = { rail, epoch, model };
+      this.epochs.set(key, known);
     }
-    return model;
+    return known.model;
   }
 
-  models(): { rail: number; epoch: number; model: EpochModel }[] {
-    return [...this.epochs].map(([key, model]) => {
-      const [rail, epoch] = key.split('/').map(Number);
-      return { rail, epoch, model };
-    });
+  models(): Iterable<{ rail: number; epoch: number; model: EpochModel }> {
+    return this.epochs.values();
   }
 
   /** For long runs: every turn looks at all epochs that are known. Call it when none is live, and what they were has been checked. */
   forgetEpochs(): void {
     this.epochs.clear();
     this.events.length = 0;
+    this.counts.clear();
     this.logs.length = 0;
     this.sinks.length = 0;
   }
@@ -164,6 +168,7 @@ export class Recorder implements Upcalls {
     if (!this.inProgress) this.problem(`${type} was called up outside progress()`);
     if (!this.endpoints.includes(endpoint)) this.problem(`${type} names an endpoint that is not the planned one`);
     this.events.push({ type, rail: endpoint.rail, epoch, text, turn: this.turn });
+    for (const key of [type, `${type}/${endpoint.rail}`]) this.counts.set(key, (this.counts.get(key) ?? 0) + 1);
     const model = this.model(endpoint.rail, epoch);
     if (type !== 'connected' && type !== 'connectFailed' && !model.connected)
       this.problem(`${type} for epoch ${epoch} that never connected`);
@@ -171,7 +176,7 @@ export class Recorder implements Upcalls {
   }
 
   count(type: string, rail?: number): number {
-    return this.events.filter((event) => event.type === type && (rail === undefined || event.rail === rail)).length;
+    return this.counts.get(rail === undefined ? type : `${type}/${rail}`) ?? 0;
   }
 
   find(type: string, rail?: number, epoch?: number): EventRecord | undefined {
@@ -206,8 +211,7 @@ export class Recorder implements Upcalls {
     model.connected = true;
     for (const other of this.models()) {
       if (other.rail === endpoint.rail && other.epoch < epoch && other.model.connected && other.model.down === undefined) {
-        if (!other.model.accepted.every(({ status }) => status !== undefined))
-          this.problem(`epoch ${epoch} connected while ${other.epoch} lives`);
+        if (other.model.openFrames > 0) this.problem(`epoch ${epoch} connected while ${other.epoch} lives`);
       }
     }
     if (endpoint.epoch !== epoch) this.problem(`onConnected(${epoch}) while endpoint.epoch is ${endpoint.epoch}`);
@@ -231,6 +235,7 @@ export class Recorder implements Upcalls {
     const entry = model.byFrame.get(frame);
     if (entry === undefined) return this.problem(`completion of a frame that epoch ${epoch} never accepted`);
     if (entry.status !== undefined) this.problem(`frame ${entry.id} completed twice: ${entry.status} then ${status}`);
+    else model.openFrames -= 1;
     entry.status = status;
     if (status === IN_DOUBT) {
       if (model.down === undefined) this.problem(`frame ${entry.id} IN_DOUBT before onRailDown`);
@@ -332,8 +337,8 @@ export class Recorder implements Upcalls {
   endTurn(): void {
     for (const { rail, epoch, model } of this.models()) {
       if (model.down === undefined || model.downTurn !== this.turn) continue;
-      const open = model.accepted.filter(({ status }) => status === undefined).length;
-      if (open > 0) this.problem(`${open} frames of rail ${rail} epoch ${epoch} did not complete with its onRailDown`);
+      if (model.openFrames > 0)
+        this.problem(`${model.openFrames} frames of rail ${rail} epoch ${epoch} did not complete with its onRailDown`);
       if (model.openSinks.size > 0) this.problem(`a sink of rail ${rail} epoch ${epoch} was not dropped with its onRailDown`);
       for (const status of model.ops.values())
         if (status === undefined) this.problem(`a one-sided operation of epoch ${epoch} did not complete`);
@@ -383,6 +388,7 @@ export class Side {
       const model = this.recorder.model(endpoint.rail, epoch);
       const entry = { frame, id: frameId(frame.header), status: undefined };
       model.accepted.push(entry);
+      model.openFrames += 1;
       model.byFrame.set(frame, entry);
     }
     return result;
@@ -400,7 +406,7 @@ export class Side {
   get open(): number {
     let open = 0;
     for (const { model } of this.recorder.models()) {
-      for (const { status } of model.accepted) if (status === undefined) open += 1;
+      open += model.openFrames;
       for (const status of model.ops.values()) if (status === undefined) open += 1;
     }
     return open;

@@ -272,18 +272,20 @@ export async function checkPlanted(tally, unpacked, folder) {
     const { buildWith, marker, mutantMarkers } = await import(pathToFileURL(join(builds, 'plant.mjs')).href);
     const { PLANTED } = await import(pathToFileURL(join(builds, 'table.mjs')).href);
     const unmarked = [];
-    for (const { name } of PLANTED) {
+    // Some of them, so that this check cannot pass for want of markers; that each build has its own is a test of the part `sim`.
+    const some = PLANTED.filter((_, i) => i % Math.ceil(PLANTED.length / 12) === 0);
+    for (const { name } of some) {
       await buildWith('simulator', [name], loaded);
       if (!readFileSync(loaded, 'utf8').includes(marker(name))) unmarked.push(name);
     }
-    tally.check('each planted mistake has its marker in a build, and no file of the tarball has one', () => {
+    tally.check('planted mistakes have their markers in a build, and no file of the tarball has one', () => {
       demand(PLANTED.length >= 10, `there are only ${PLANTED.length} mistakes`);
       demand(unmarked.length === 0, `no marker of ${unmarked.join(', ')} in its build`);
       for (const file of filesUnder(unpacked)) {
         const text = readFileSync(join(unpacked, file), 'latin1');
         for (const mark of mutantMarkers()) demand(!text.includes(mark), `${file} has ${mark}`);
       }
-      return `${PLANTED.length} mistakes`;
+      return `${PLANTED.length} mistakes, ${some.length} of them built`;
     });
   } catch (error) {
     tally.check('the planted mistakes are built', () => demand(false, error.stack));

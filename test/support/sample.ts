@@ -11,6 +11,9 @@ export const IS_SAMPLED = SHARE < 1;
 /** Why a case was left out. */
 export const NOT_DRAWN = `not in the sample of seed ${SEED}; MULTIRAIL_TEST_SHARE=1 runs all`;
 
+/** How many seeds of a random run are played: a quarter of them where not everything is run. */
+export const seedsOf = (all: number): number => (IS_SAMPLED ? Math.ceil(all / 4) : all);
+
 /** Whether one case is run, each by a chance of its own. */
 export const isDrawn = (group: string, name: string): boolean =>
   SHARE >= 1 || new Prng(SEED).split(`${group}/${name}`).chance(Math.round(SHARE * 1000), 1000);

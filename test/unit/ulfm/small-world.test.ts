@@ -2,6 +2,7 @@
 // members that leave, agreements one after the other in two series, successions, processes that are declared dead while they live. What
 // must hold is checked by the oracle of the simulator.
 import { expect, test } from 'vitest';
+import { seedsOf } from '../../support/sample.ts';
 import { runSmallWorld } from './small-world.ts';
 
 const BASE = Number(process.env.MULTIRAIL_SIM_SEED_BASE ?? 0);
@@ -14,11 +15,14 @@ const ONCE_FAILED: readonly [seed: number, story: string][] = [
 
 test.each(ONCE_FAILED)('seed %d: %s', (seed) => void runSmallWorld(seed));
 
-test('4000 seeds', () => {
+const SEEDS = seedsOf(4000);
+const LARGE_SEEDS = seedsOf(40);
+
+test(`${SEEDS} seeds`, () => {
   let decisions = 0;
   let held = 0;
   const failures: string[] = [];
-  for (let seed = BASE; seed < BASE + 4000; seed++) {
+  for (let seed = BASE; seed < BASE + SEEDS; seed++) {
     try {
       const { oracle } = runSmallWorld(seed);
       decisions += oracle.decisions;
@@ -29,13 +33,13 @@ test('4000 seeds', () => {
   }
   console.log(`${decisions} decisions, ${held} proposals of values that others held`);
   expect(failures).toEqual([]);
-  expect(held).toBeGreaterThan(100);
+  expect(held).toBeGreaterThan(SEEDS / 40);
 }, 60_000);
 
 test.each([17, 32, 64])(
-  '40 seeds with %d members',
+  `${LARGE_SEEDS} seeds with %d members`,
   (members) => {
-    for (let seed = BASE; seed < BASE + 40; seed++) runSmallWorld(seed, { members });
+    for (let seed = BASE; seed < BASE + LARGE_SEEDS; seed++) runSmallWorld(seed, { members });
   },
   60_000,
 );

@@ -8,6 +8,7 @@ import type { Communicator } from '../../../../src/mpi/communicator.ts';
 import { Op } from '../../../../src/mpi/op.ts';
 import type { ProcessState } from '../../../../src/mpi/process-state.ts';
 import { type P2pWorld, realFixture, simFixture } from '../../../support/p2p-worlds.ts';
+import { drawTests } from '../../../support/sample.ts';
 
 const fixture = simFixture({ seed: 'formulas', rails: [{}] });
 /** Where ranks share memory: one below the groups of shared/steps.ts, and two of them with groups. */
@@ -151,8 +152,19 @@ for (const size of SHARING_SIZES) {
   });
 }
 
-for (let size = 2; size <= 33; size++) {
-  test(`${size} ranks`, { timeout: 60_000 }, async () => {
+/** Sizes whose trees are whole, and their neighbours, each time; of the other large ones, which take long, a few. */
+const SIZES = Array.from({ length: 32 }, (_, i) => ({ name: `${i + 2} ranks`, size: i + 2 }));
+const isAlwaysPlayed = ({ size }: { size: number }): boolean => size <= 12 || [16, 17, 33].includes(size);
+const PLAYED = [
+  ...SIZES.filter(isAlwaysPlayed),
+  ...drawTests(
+    'sizes of collectives',
+    SIZES.filter((one) => !isAlwaysPlayed(one)),
+  ),
+];
+
+for (const { name: title, size } of PLAYED) {
+  test(title, { timeout: 60_000 }, async () => {
     const world = await fixture.world(size, { coll_bcast_segment_bytes: String(SEGMENT_BYTES) });
     const procs = world.runtimes.map((runtime) => (runtime as unknown as { proc: ProcessState }).proc);
     const nothing = procs.map((): Cost => ({ messages: 0, bytes: 0, rounds: 0 }));

@@ -6,6 +6,7 @@
 //   npx multirail run -n 4 --spares 2 --kill random:seed=1,mtbf=4s,max=2 examples/ft-heat.mjs --sync
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --recovery asynchronous    # the dead rank alone goes back
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --recovery asynchronous --helpers 1    # and is helped to catch up
+//   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --recovery asynchronous --groups 2    # its group goes back with it
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --verbose    # says who begins where
 //   npx multirail run -n 4 --mca ft on --kill 1@3s,2@4s examples/ft-heat.mjs --seconds 6 --shrink    # nobody stands by: fewer ranks go on
 //   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --folder saves    # killed as a whole, it goes on when started again
@@ -25,6 +26,7 @@ const { values } = parseArgs({
     shrink: { type: 'boolean', default: false },
     recovery: { type: 'string', default: 'coordinated' },
     helpers: { type: 'string', default: '0' },
+    groups: { type: 'string' },
     folder: { type: 'string' },
     bucket: { type: 'string' },
     verbose: { type: 'boolean', default: false },
@@ -237,6 +239,7 @@ const options = {
   everySteps: lastingLevel === undefined ? [every] : [every, 2 * every],
   ...(lastingLevel === undefined ? {} : { levels: [{ level: 'memory' }, lastingLevel] }),
   helpers: Number(values.helpers),
+  ...(values.groups === undefined ? {} : { groups: Number(values.groups) }),
   whenNoSpares: values.shrink ? 'shrink' : 'fail',
 };
 const result = await run(mpi, options, values.sync ? programSync : program);

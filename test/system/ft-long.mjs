@@ -5,8 +5,9 @@
 // recovery. Every job has to end within its time, with exit code 0 and the right result at every rank that is left. After a build:
 //   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring|respawn|campaign|heat|heat-sync|heat-fewer|farm-log|farm-log-sync]
 //     [--mtbf 500ms] [--limit 60]
-//     [--mca 'NAME VALUE']… [--starter run|srun|mpirun|env] [--asynchronous]
+//     [--mca 'NAME VALUE']… [--starter run|srun|mpirun|env] [--asynchronous [--groups N]]
 // With --asynchronous only the dead go back: heat and farm-log, both forms, with saves and logs; how many failures were recovered from in which way is counted.
+// With --groups, which is of heat in both forms, the living ranks of its group go back with a dead one.
 // Under other starters than run the programs are those that say when they begin to work: heat and heat-sync. test/launchers/slurm.sh brings up
 // a Slurm for srun:  sudo test/launchers/slurm.sh node test/system/ft-long.mjs --starter srun --only heat --kills 20
 // Seeds are printed: --seed with the number of a job that failed, and --kills 1, plays its kills again. Exit codes: 0 all is well, 1 a
@@ -87,6 +88,8 @@ function wrongUse(text) {
   process.exit(2);
 }
 
+const MUST_BE_SOME = ['kills', 'limit'];
+
 function options() {
   try {
     const { values } = parseArgs({
@@ -99,24 +102,32 @@ function options() {
         mca: { type: 'string', multiple: true, default: [] },
         starter: { type: 'string', default: 'run' },
         asynchronous: { type: 'boolean', default: false },
+        groups: { type: 'string', default: '0' },
       },
     });
-    for (const name of ['kills', 'seed', 'limit'])
-      if (!/^\d+$/.test(values[name]) || (name !== 'seed' && Number(values[name]) === 0))
-        wrongUse(`--${name} ${values[name]}: expected a whole number${name === 'seed' ? '' : ', 1 or more'}`);
+    for (const name of ['kills', 'seed', 'limit', 'groups'])
+      if (!/^\d+$/.test(values[name]) || (MUST_BE_SOME.includes(name) && Number(values[name]) === 0))
+        wrongUse(`--${name} ${values[name]}: expected a whole number${MUST_BE_SOME.includes(name) ? ', 1 or more' : ''}`);
     if (values.only !== undefined && ![RESPAWN, CAMPAIGN].includes(values.only) && PROGRAMS[values.only] === undefined)
       wrongUse(`--only ${values.only}: expected ${[...Object.keys(PROGRAMS), RESPAWN, CAMPAIGN].join(' or ')}`);
     if (!['run', ...OTHER_STARTERS].includes(values.starter))
       wrongUse(`--starter ${values.starter}: expected run or ${OTHER_STARTERS.join(' or ')}`);
     const [, count, unit] = /^(\d+)(ms|s)$/.exec(values.mtbf) ?? wrongUse(`--mtbf ${values.mtbf}: expected a time, as 500ms or 2s`);
     const mtbfMs = Number(count) * (unit === 's' ? 1000 : 1);
-    return { ...values, mtbfMs, kills: Number(values.kills), seed: Number(values.seed), limitMs: 1000 * Number(values.limit) };
+    return {
+      ...values,
+      mtbfMs,
+      kills: Number(values.kills),
+      seed: Number(values.seed),
+      groups: Number(values.groups),
+      limitMs: 1000 * Number(values.limit),
+    };
   } catch (error) {
     return wrongUse(error.message);
   }
 }
 
-const { kills: wanted, seed: firstSeed, only, mtbf, mtbfMs, limitMs, mca, starter, asynchronous } = options();
+const { kills: wanted, seed: firstSeed, only, mtbf, mtbfMs, limitMs, mca, starter, asynchronous, groups } = options();
 /** Name and value: a value may have an equals sign. */
 const settings = mca.map((one) => /^([^ =]+)[ =]+(.*)$/s.exec(one)?.slice(1) ?? wrongUse(`--mca '${one}': expected 'NAME VALUE'`));
 
@@ -124,6 +135,11 @@ const settings = mca.map((one) => /^([^ =]+)[ =]+(.*)$/s.exec(one)?.slice(1) ?? 
 const BOTH_WAYS = ['heat', 'heat-sync', 'farm-log', 'farm-log-sync'];
 if (asynchronous && only !== undefined && !BOTH_WAYS.includes(only))
   wrongUse(`--only ${only} --asynchronous: expected ${BOTH_WAYS.join(' or ')}`);
+
+/** Programs that can be told to go back by groups. */
+const GROUPED = ['heat', 'heat-sync'];
+if (groups > 0 && !asynchronous) wrongUse('--groups: needs --asynchronous');
+if (groups > 0 && only !== undefined && !GROUPED.includes(only)) wrongUse(`--only ${only} --groups: expected ${GROUPED.join(' or ')}`);
 
 /** Failures that a job has recovered from, as its rank 0 says: of all ranks, and those after which only the dead went back. */
 function recoveriesOf({ stdout }) {
@@ -175,7 +191,8 @@ for (const [name, program] of Object.entries(PROGRAMS)) {
   if (only !== undefined && only !== name) continue;
   if (starter !== 'run' && program.tellsItsBeginning !== true) continue;
   if (asynchronous && !BOTH_WAYS.includes(name)) continue;
-  const way = ['--recovery', asynchronous ? 'asynchronous' : 'coordinated'];
+  if (groups > 0 && !GROUPED.includes(name)) continue;
+  const way = ['--recovery', asynchronous ? 'asynchronous' : 'coordinated', ...(groups > 0 ? ['--groups', String(groups)] : [])];
   const played = BOTH_WAYS.includes(name) ? { ...program, program: [...program.program, ...way] } : program;
   const byKills = Array(KILLS_MAX + 1).fill(0);
   const seconds = [];

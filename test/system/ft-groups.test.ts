@@ -1,5 +1,8 @@
 // Ranks that go back by groups, with a process for each rank, which dies by SIGKILL: its group begins again from its own save and the other one goes
 // on, and the end is bit for bit that of the undisturbed run.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltCode, buildCode } from '../support/helpers.ts';
 import { playLogs } from '../support/logs-play.ts';
@@ -10,7 +13,8 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => code?.dispose());
 
-const play = (mode: string, deaths: readonly string[], spares = 1) => playLogs(code, { mode, deaths, spares, env: { FT_GROUPS: '2' } });
+const play = (mode: string, deaths: readonly string[], spares = 1, more: Readonly<Record<string, string>> = {}) =>
+  playLogs(code, { mode, deaths, spares, env: { FT_GROUPS: '2', ...more } });
 
 let still: Awaited<ReturnType<typeof play>>;
 let stillHalves: typeof still;
@@ -41,6 +45,31 @@ test.each(cases)('%s', { timeout: 60_000 }, async (_, mode, deaths) => {
   expect(digests, all).toEqual(undisturbed.digests);
   expect(total, all).toMatchObject({ failures: deaths.length, inPlace: deaths.length });
   expect(all).not.toMatch(/no recovery in place/);
+});
+
+// Ranks 0 and 1, and 2 and 3; 0 and 2 lead. The process is struck that has the other group's copies, or its turn, or whose copies are on their way.
+const strikes: readonly [what: string, mode: string, strikes: readonly string[]][] = [
+  ['the holder of copies of the group that saves, while they leave', 'async', ['0:SPREADING:2']],
+  ['a member of the group that saves, as another one has the copies of all', 'async', ['3:DONE:2']],
+  ['the leader of a group, while a member waits for its turn', 'async', ['1:WAITING:0']],
+  ['one of the other group, between the numbers and the copy', 'async', ['2:CUT:1']],
+  ['one of each group, while one of them saves', 'async', ['2:SPREADING:0', '2:SPREADING:3']],
+  ['blocking calls: the holder, while copies leave', 'sync', ['2:SPREADING:0']],
+];
+
+test.each(strikes)('in a save: %s', { timeout: 60_000 }, async (_, mode, strikes) => {
+  const pids = mkdtempSync(join(tmpdir(), 'multirail-groups-'));
+  try {
+    const more = { FT_STRIKES: strikes.join(' '), FT_PIDS: pids };
+    const { status, all, digests, total } = await play(mode, [], strikes.length, more);
+    expect(status, all).toBe(0);
+    expect(all.match(/, and kills process/g), all).toHaveLength(strikes.length);
+    expect(digests, all).toEqual(still.digests);
+    expect(total, all).toMatchObject({ failures: strikes.length, inPlace: strikes.length });
+    expect(all).not.toMatch(/no recovery in place/);
+  } finally {
+    rmSync(pids, { recursive: true, force: true });
+  }
 });
 
 test('the others go on: only the group of the dead begins again', { timeout: 60_000 }, async () => {

@@ -181,6 +181,12 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
   },
   {
     profile: 'group',
+    seed: 20_900,
+    story:
+      'The oracle blamed a synchronous send between two members whose groups both had lost a rank: one had ended its run, and answered.',
+  },
+  {
+    profile: 'group',
     seed: 51,
     story: 'The oracle blamed credit that was given twice for a message which came once more after its receiver had begun again.',
   },

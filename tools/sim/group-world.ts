@@ -149,7 +149,16 @@ export class GroupWorld implements StepsHost, ProcessHost {
   }
 
   isLaterLife(number: number): boolean {
-    return this.processes[number].lives.life > 0;
+    const { lives, rank } = this.processes[number];
+    return lives.life > 0 || this.mustGoBack(this.groups[rank]);
+  }
+
+  /** Somebody of that group is dead, or has not begun in the place of a dead one: what its living ranks still do, they do once more. */
+  private mustGoBack(group: number): boolean {
+    return this.members.some(
+      (number, rank) =>
+        this.groups[rank] === group && (this.world.isDead(number) || this.processes[number].worker.succession === undefined),
+    );
   }
 
   diverged(): void {

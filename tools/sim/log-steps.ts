@@ -39,7 +39,7 @@ export interface StepsHost {
   passes(worker: Worker): boolean;
   /** A program that does not repeat itself was caught, or is about to be believed. */
   diverged(): void;
-  /** That process has gone back with its group, and repeats what it did. */
+  /** That process has gone back with its group, and repeats what it did; or is about to go back. */
   isLaterLife?(number: number): boolean;
 }
 
@@ -212,7 +212,7 @@ export class Steps {
   /** A synchronous send has ended. */
   private checkMatched({ rank, number }: Worker, place: number, { to, sync }: Send): void {
     const receivedAt = this.program.receivedAt[rank][place] as number;
-    // What an earlier life of this process has sent is not waited for again.
+    // What an earlier life of this process has sent is not waited for again; and members that go back at the same time answer each other.
     if (this.host.isLaterLife?.(number) === true) return;
     // Who has gone back answers what it does not receive.
     if (this.host.over !== undefined) return;

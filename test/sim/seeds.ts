@@ -187,6 +187,11 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
   },
   {
     profile: 'group',
+    seed: 23_774,
+    story: 'A successor posted the receive of its image, and did not wake the engine: the member that had it was never told.',
+  },
+  {
+    profile: 'group',
     seed: 51,
     story: 'The oracle blamed credit that was given twice for a message which came once more after its receiver had begun again.',
   },

@@ -127,6 +127,8 @@ export class GroupChannel {
     const request = pml.irecv(this.members[from], this.ctx('IMAGES'), tag, new Iov(buffer.length === 0 ? [] : [buffer]));
     if (request.done) end(request);
     else request.onDone = () => end(request);
+    // Of an image that has been announced the sender is told.
+    this.host.wake();
   }
 
   /** Each gives bytes, and gets those of all, by rank. */

@@ -87,8 +87,8 @@ export function rankCommand(paper: string, task: unknown): string[] {
 
 /** Plays one job; `outcome` is what its rank 0 has written, undefined when it came to no end. */
 async function playJob<T>({ paper, run, ranks, spares, folder }: JobSpec): Promise<{ outcome: T | undefined; said: string }> {
-  const file = join(folder, 'outcome.json');
-  for (const one of [file, `${file}.began`]) rmSync(one, { force: true });
+  // Next to it ranks may leave words for each other.
+  const file = join(mkdtempSync(join(folder, 'job-')), 'outcome.json');
   const listener = listen();
   const { exitCode, wasTold } = await runJob({
     size: ranks,

@@ -127,6 +127,8 @@ interface CampaignWords {
   mtbf?: number[];
   cost?: number;
   failures?: number;
+  groups?: number;
+  periods?: number[];
   scale?: number;
   rows?: number[];
   repeaters?: number[];
@@ -142,7 +144,7 @@ const CAMPAIGNS: Readonly<Record<string, readonly string[]>> = {
   '000': ['np', 'spares', 'df', 'sd', 'sets', 'runs'],
   '001': ['faults', 'replicas'],
   '002': ['scale', 'rows', 'repeaters', 'runs'],
-  '004': ['np', 'mtbf', 'cost', 'failures'],
+  '004': ['np', 'mtbf', 'cost', 'failures', 'groups', 'periods'],
 };
 
 /** Progress goes beside the result. */
@@ -165,12 +167,16 @@ async function startCampaign(paper: string, { asRank, json: asJson, seed, ...giv
     return show(await playRecoveries(input, say), asJson);
   }
   if (paper === '004') {
+    const { groups = 1, periods } = given;
+    // With groups periods are given: the library plans by what it has measured, as it does without them.
     const input = {
-      ranks: np ?? 2,
-      mtbfSeconds: mtbf ?? [1, 2, 4],
+      ranks: np ?? 2 * groups,
+      mtbfSeconds: mtbf ?? (groups > 1 ? [2, 4] : [1, 2, 4]),
       costSeconds: cost ?? 0.02,
       failures: failures ?? 12,
       stepSeconds: 0.01,
+      groups,
+      everySteps: periods ?? (groups > 1 ? [10, 20, 40] : []),
       seed,
     };
     return show(await playPeriods(input, say), asJson);
@@ -264,7 +270,7 @@ export function register(program: Command): void {
       '<paper>',
       '000: copies and recovery lines; 001: silent errors in replicas, and without; 002: coordinated and asynchronous recovery with the same deaths; 004: what saves by planned periods cost',
     )
-    .option('-n, --np <N>', 'ranks (default: 12 for 000, each a failure domain; 2 for 004)', wholeNumber(2, RANKS_MAX))
+    .option('-n, --np <N>', 'ranks (default: 12 for 000, each a failure domain; 2 of each group for 004)', wholeNumber(2, RANKS_MAX))
     .option('--spares <K>', '000: processes that stand by (default: as many as die)', wholeNumber(1, RANKS_MAX))
     .option('--df <DF>', '000: copies of each image on other domains (default: 2)', wholeNumber(0, DOMAINS_MAX))
     .option('--sd <SD>', '000: committed saves kept (default: 3)', wholeNumber(1, 64))
@@ -278,6 +284,12 @@ export function register(program: Command): void {
     .option('--repeaters <k>', '002: processes that repeat what a dead one has done, a kind of jobs for each (default: 1,2)', numbers)
     .option('--mtbf <times>', '004: mean times between failures, a job for each (default: 1s,2s,4s)', times)
     .option('--cost <time>', '004: what a save keeps the program from (default: 20ms)', seconds)
+    .option(
+      '--groups <G>',
+      '004: groups of ranks that save one after the other and go back by themselves (default: 1, all go back)',
+      wholeNumber(1, DOMAINS_MAX),
+    )
+    .option('--periods <steps>', '004: steps between saves, a job for each (default: as planned; with --groups 10,20,40)', numbers)
     .option('--failures <N>', '004: processes that stand by, at most so many failures of each job (default: 12)', wholeNumber(1, RANKS_MAX))
     .option('--faults <N>', '001: faults, each in a job by replicas and in one without (default: 500)', wholeNumber(1, RUNS_MAX))
     .option(
@@ -314,6 +326,7 @@ Examples:
   multirail ft table 001 --scale 0.005                 what it costs to go back along saves any of which may hold the fault
   multirail ft campaign 002 --rows 5 --runs 3          only the dead go back: what that saves when ranks die often
   multirail ft campaign 004                            what saves by planned periods cost, next to the plan (70 s)
+  multirail ft campaign 004 --groups 2                 what groups that go back by themselves cost, next to the hierarchical model
   multirail ft inspect saves`,
   );
 }

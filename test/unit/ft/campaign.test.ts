@@ -75,7 +75,10 @@ test('the result without deaths depends on ranks and steps', () => {
   expect(new Set([undisturbed(3, 5), undisturbed(4, 5), undisturbed(3, 6)]).size).toBe(3);
 });
 
-const PERIODS: PeriodsInput = { ranks: 3, mtbfSeconds: [1, 4], costSeconds: 0.02, failures: 8, stepSeconds: 0.01, seed: 1 };
+const PERIODS: PeriodsInput = {
+  ...{ ranks: 3, mtbfSeconds: [1, 4], costSeconds: 0.02, failures: 8, stepSeconds: 0.01 },
+  ...{ groups: 1, everySteps: [], seed: 1 },
+};
 
 test('campaign 004: failures have their mean time between them, and rank 0 lives', () => {
   const runs = periodsRuns(PERIODS);
@@ -90,10 +93,43 @@ test('campaign 004: failures have their mean time between them, and rank 0 lives
   expect(() => periodsRuns({ ...PERIODS, costSeconds: 0.2 })).toThrow(/ERR_ARG: --cost 0.2 s with --mtbf 1 s: expected at most a tenth/);
 });
 
+test('campaign 004: by groups one rank of each dies, and none that has the copies of another one', () => {
+  const grouped: PeriodsInput = { ...PERIODS, ranks: 4, groups: 2, everySteps: [10, 20] };
+  const runs = periodsRuns(grouped);
+  expect(runs.map(({ mtbfSeconds, everySteps, groups }) => [mtbfSeconds, everySteps, groups])).toEqual([
+    [1, 10, 2],
+    [1, 20, 2],
+    [4, 10, 2],
+    [4, 20, 2],
+  ]);
+  // Rank 1 has the copies of rank 3, and rank 2 those of rank 0.
+  expect(new Set(runs.flatMap(({ deaths }) => deaths.map(({ rank }) => rank)))).toEqual(new Set([1, 2]));
+  expect(new Set(runs.map(({ deaths }) => JSON.stringify(deaths))).size).toBe(4);
+  expect(() => periodsRuns({ ...grouped, ranks: 2 })).toThrow(/ERR_ARG: --groups 2 of 2 ranks: expected more ranks in a group/);
+  expect(() => periodsRuns({ ...grouped, everySteps: [0] })).toThrow(/ERR_ARG: --periods: 0; expected steps, from 1/);
+  const [run] = runs;
+  const outcome = { failures: 8, inPlace: 8, everySteps: 10, saves: 60, stepSeconds: 0.01, costSeconds: 0.02, restoreSeconds: 0.05 };
+  const judged = judgePeriods({ run, outcome: { ...outcome, isRight: true, wallSeconds: 8 } });
+  expect(judged?.periodSeconds).toBeCloseTo(0.14, 9);
+  // Both groups' saves hold up all: 28.6 % of the time.
+  expect(judged?.planned).toBeGreaterThan(0.3);
+  const { problems } = campaign004(grouped, [{ run, outcome: { ...outcome, inPlace: 6, isRight: true, wallSeconds: 6.9 } }]);
+  expect(problems).toEqual(['MTBF 1 s, a save every 10 steps: after 2 of 8 failures all went back, and not a group alone']);
+});
+
 test('campaign 004: what lies outside of the band, a wrong result and a job without an end are told', () => {
   const [run] = periodsRuns(PERIODS);
   // A period of 0.2 s with saves of 0.02 s: 9.1 % for saves, 11 % for what is repeated, 5 % for restores.
-  const outcome = { failures: 8, everySteps: 20, saves: 30, stepSeconds: 0.01, costSeconds: 0.02, restoreSeconds: 0.05, isRight: true };
+  const outcome = {
+    failures: 8,
+    inPlace: 0,
+    everySteps: 20,
+    saves: 30,
+    stepSeconds: 0.01,
+    costSeconds: 0.02,
+    restoreSeconds: 0.05,
+    isRight: true,
+  };
   const played = (wallSeconds: number, more = {}) => [{ run, outcome: { ...outcome, wallSeconds, ...more } }];
   const judged = judgePeriods(played(5.87)[0]);
   expect(judged?.periodSeconds).toBeCloseTo(0.22, 9);

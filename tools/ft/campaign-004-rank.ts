@@ -15,7 +15,12 @@ const ROWS = SWEEPS;
 
 const mean = (values: readonly number[]): number =>
   values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
-const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
+
+/** Mean of steps in which nobody has saved: one that waits for the save of others takes as much longer. */
+function undisturbedMean(values: readonly number[], costSeconds: number): number {
+  const median = [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
+  return mean(values.filter((value) => value < median + costSeconds / 2));
+}
 
 const pause = new Int32Array(new SharedArrayBuffer(4));
 const rest = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
@@ -27,29 +32,36 @@ function optionsOf({ mtbfSeconds, everySteps, groups }: PeriodsRun): FtOptions {
 
 /** Rank 0 writes the outcome into that file; next to it, when the job began, and who has died. */
 export async function campaign004AsRank(mpi: Runtime, spec: PeriodsRun, file: string): Promise<void> {
-  const { costSeconds, stepSeconds, steps, deaths, groups } = spec;
+  const { costSeconds, stepSeconds, steps, deaths } = spec;
   const beganFile = `${file}.began`;
   const costs: number[] = [];
-  const restores: number[] = [];
+  let restoredSeconds = 0;
+  let deathsSeen = 0;
   const made: SaveTrace[] = [];
   if (mpi.role === 'initial' && mpi.rank === 0) {
     subscribe('multirail:ft:save', (trace) => void made.push(trace as SaveTrace));
     subscribe('multirail:ft:recovery', (trace) => {
-      const { kind, durationMs } = trace as RecoveryTrace;
-      if (kind !== 'caught up') restores.push(durationMs / 1000);
+      const { kind, failed } = trace as RecoveryTrace;
+      if (kind === 'caught up') return;
+      const atMs = readDeaths().sort((a, b) => a - b);
+      // Down time begins with the first death that this recovery makes up for.
+      if (atMs.length > deathsSeen) restoredSeconds += (Date.now() - atMs[deathsSeen]) / 1000;
+      deathsSeen += failed.length;
     });
   }
+  const diedFile = (i: number): string => `${file}.died-${i}`;
+  const readDeaths = (): number[] =>
+    [...deaths.keys()].map((i) => (existsSync(diedFile(i)) ? Number(readFileSync(diedFile(i), 'utf8')) : 0)).filter((ms) => ms > 0);
   let isArmed = false;
   const arm = (rank: number, beganMs: number): void => {
     if (isArmed) return;
     isArmed = true;
     for (const [i, death] of deaths.entries()) {
-      const died = `${file}.died-${i}`;
-      if (death.rank !== rank || existsSync(died)) continue;
+      if (death.rank !== rank || existsSync(diedFile(i))) continue;
       // One that fell due while nobody had the place follows at once.
       const ms = Math.max(1, beganMs + 1000 * death.atSeconds - Date.now());
       const die = (): void => {
-        writeFileSync(died, '');
+        writeFileSync(diedFile(i), String(Date.now()));
         process.kill(process.pid, 'SIGKILL');
       };
       setTimeout(die, ms).unref();
@@ -101,10 +113,9 @@ export async function campaign004AsRank(mpi: Runtime, spec: PeriodsRun, file: st
       inPlace,
       everySteps: job.everySteps[0],
       saves: made.filter(({ error }) => error === undefined).length,
-      // A step in which others save waits for them.
-      stepSeconds: groups === 1 ? mean(stepTimes) : median(stepTimes),
+      stepSeconds: undisturbedMean(stepTimes, costSeconds),
       costSeconds: mean(costs),
-      restoreSeconds: mean(restores),
+      restoreSeconds: failures === 0 ? 0 : restoredSeconds / failures,
       isRight: digest === undisturbedDigest(size * ROWS, steps),
     };
   });

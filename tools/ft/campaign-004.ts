@@ -45,7 +45,7 @@ export interface PeriodsRun {
 /** What rank 0 has measured. */
 export interface PeriodsOutcome {
   readonly wallSeconds: number;
-  /** Mean of what a step takes, what is repeated included, and without saves; by groups the median, since some steps wait for others' saves. */
+  /** Mean of what a step takes in which nobody saves, what is repeated included. */
   readonly stepSeconds: number;
   readonly failures: number;
   /** Of these, how many took only a group back. */
@@ -55,7 +55,7 @@ export interface PeriodsOutcome {
   readonly saves: number;
   /** Mean of what a save has kept the program from. */
   readonly costSeconds: number;
-  /** Mean from where a death is known to the program that is called again. */
+  /** From a death to programs that run again, for each failure: down time and restart of the model. */
   readonly restoreSeconds: number;
   /** The state is what it must be. */
   readonly isRight: boolean;

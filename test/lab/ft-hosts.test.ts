@@ -52,7 +52,7 @@ afterAll(() => {
 });
 
 /** One process of the job; the last ones stand by. `underWay` resolves when it is, or has ended. */
-function start(made: Lab, number: number) {
+function start(made: Lab, number: number, ...words: readonly string[]) {
   const env: Record<string, string> = {
     RANK: String(number),
     WORLD_SIZE: String(HOSTS * EACH),
@@ -69,7 +69,7 @@ function start(made: Lab, number: number) {
     pml_peer_timeout_ms: '3000',
   };
   for (const [name, value] of Object.entries(mca)) env[`MULTIRAIL_MCA_${name}`] = value;
-  const child = made.spawn(Math.floor(number / EACH), [process.execPath, code.fixture('ft-hosts-rank'), String(STEPS)], {
+  const child = made.spawn(Math.floor(number / EACH), [process.execPath, code.fixture('ft-hosts-rank'), String(STEPS), ...words], {
     env: { ...process.env, XDG_RUNTIME_DIR: '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -118,6 +118,34 @@ describe.skipIf(unavailable !== undefined)('a job with saves loses', () => {
       const again = [...text.matchAll(/rank (\d) runs again from memory in step (\d+), failed ([\d ]+)/g)];
       expect(again.length, text).toBeGreaterThanOrEqual(RANKS);
       for (const [, , step] of again) expect(Number(step), text).toBeGreaterThanOrEqual(2);
+      for (const end of ends) expect(end.code, text).toBe(0);
+    },
+    120_000,
+  );
+
+  test.each(
+    drawTests('groups by host', [
+      { name: 'one process of a host', lost: [2] },
+      { name: 'both processes of a host', lost: [2, 3] },
+    ]),
+  )(
+    '$name, and only its group of that host goes back',
+    async ({ lost }) => {
+      const made = await Lab.create({ nodes: HOSTS, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
+      lab = made;
+      const processes = Array.from({ length: HOSTS * EACH }, (_, number) => start(made, number, 'groups'));
+      await Promise.all(processes.slice(0, RANKS).map(({ underWay }) => underWay));
+      for (const number of lost) children[number].kill('SIGKILL');
+      const ends = await Promise.all(processes.filter((_, number) => !lost.includes(number)).map(({ ended }) => ended));
+      const text = ends.map(({ output }) => output).join('\n');
+      const right = [...text.matchAll(/rank (\d) ends right in process (\d)/g)].map(([, rank, number]) => [Number(rank), Number(number)]);
+      const places = Array.from({ length: RANKS }, (_, rank) => [rank, lost.includes(rank) ? RANKS + lost.indexOf(rank) : rank]);
+      expect(
+        right.sort(([a], [b]) => a - b),
+        text,
+      ).toEqual(places);
+      const again = [...text.matchAll(/rank (\d) runs again from memory in step (\d+)/g)];
+      expect(again.map(([, rank]) => Number(rank)).sort(), text).toEqual([2, 3]);
       for (const end of ends) expect(end.code, text).toBe(0);
     },
     120_000,

@@ -187,10 +187,14 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     files: /^tools\/(bench|hpl)\//,
     may: ['errors', 'util', 'contract', 'native', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch', 'lab', 'ft/recover'],
   },
-  // A program of ranks, as a user would write it.
-  { layer: 'ft/campaign', files: /^tools\/ft\/campaign-((001|002|004)-)?rank\.ts$/, may: ['ft/recover', 'mpi', 'ft/commands'] },
+  // A program of ranks, as a user would write it, and the plate that two of them have.
+  { layer: 'ft/campaign', files: /^tools\/ft\/(campaign-((001|002|004)-)?rank|plate)\.ts$/, may: ['ft/recover', 'mpi', 'ft/commands'] },
   // The papers as commands: tables, figures, plans, and what a folder of saves holds.
-  { layer: 'ft/commands', files: /^tools\/ft\//, may: ['errors', 'util', 'native', 'ft/plan', 'ft/image', 'ft/store', 'bench'] },
+  {
+    layer: 'ft/commands',
+    files: /^tools\/ft\//,
+    may: ['errors', 'util', 'native', 'ft/plan', 'ft/image', 'ft/store', 'ft/checkpoint', 'ft/groups', 'bench'],
+  },
   // The suite speaks to a wire: encoders, and nothing that behaves. Our endpoint in it is the real thing, without launcher.
   {
     layer: 'wire-suite/endpoint',

@@ -10,7 +10,7 @@ import { drawTests } from '../support/sample.ts';
 
 let code: BuiltCode;
 beforeAll(async () => {
-  code = await buildCode(['replica-rank.mjs', 'replica-saves-rank.mjs', 'replica-steps-rank.mjs']);
+  code = await buildCode(['replica-rank.mjs', 'replica-saves-rank.mjs', 'replica-steps-rank.mjs', 'ft-replica-computes-rank.ts']);
 });
 afterAll(() => code?.dispose());
 
@@ -51,6 +51,12 @@ test.each(drawTests('comparisons of replicas', COMPARISONS, 0.5))('an unchanged 
     expect(result).toMatchObject({ rank, size: 3, orders: 20, chances: 3, timedOut: 'ERR_TIMEOUT', role: 'lead' });
     expect(result.work).toBe(plain[rank].work);
   }
+});
+
+test.each(['promises', 'blocking'])('no process waits for what another one computes: %s', async (calls) => {
+  const words = ['run', '-n', '2', '--replicas', '2', code.fixture('ft-replica-computes-rank.mjs'), newFolder(), calls];
+  const ran = await startNode([code.cli, ...words], { timeoutMs: 60_000 }).ended;
+  expect([ran.code, ran.stdout], ran.stderr).toEqual([0, '[0] all have computed at once\n']);
 });
 
 test.each(['lead', 'shadow'])('a bit that flips in a message of the %s is found before it leaves', async (replica) => {

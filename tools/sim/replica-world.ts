@@ -106,6 +106,7 @@ class Replica implements FlowHost {
         // Also where a frame that arrives has the engine run: the program has its turn behind it.
         driver.yield();
       },
+      push: () => engine.serveCommands(),
       onDiverged: (error) => world.onDiverged(rank, error),
       onLeave: () => world.onLeave(process),
       onOutvoted: (number, text) => world.onOutvoted(number, text),
@@ -338,7 +339,7 @@ class Replica implements FlowHost {
     let found: Found | undefined;
     if (wait.kind === 'look') {
       if (pml instanceof LeadPml) {
-        pml.turn(call);
+        if (!pml.turn(call)) pml.tellNow();
         found = wait.find();
         if (call !== 0) pml.noteLook(found);
         this.isLooking = true;
@@ -357,8 +358,9 @@ class Replica implements FlowHost {
       if (wait.done()) found = [1];
       else if (pml instanceof LeadPml) {
         if (blocked.isLate) {
-          pml.noteOver(call);
-          found = [];
+          pml.tellNow();
+          found = wait.done() ? [1] : [];
+          if (!wait.done()) pml.noteOver(call);
         }
       } else if (pml.takeOver(call)) found = [];
       else pml.mustNotLook();

@@ -8,13 +8,19 @@ import { Iov } from '../../util/iov.ts';
 import { describeWord } from './digest.ts';
 import type { Heard, Link } from './link.ts';
 import { OutgoingPml } from './outgoing.ts';
-import { AHEAD_BYTES_MAX, Answer, type Found, NOTHING, type Own, patternOf, RECORD_BYTES } from './paired-pml.ts';
+import { AHEAD_BYTES_MAX, Answer, type Found, NOTHING, type Own, type PairedWait, patternOf, RECORD_BYTES } from './paired-pml.ts';
 import { endedOf, type Ready, readyOf } from './ready.ts';
 import { movePair } from './states.ts';
 import type { Ended, PairRecord } from './wire.ts';
 
 /** Looks that find nothing are told together, so many at most. */
 const VAIN_LOOKS_MAX = 16;
+
+/** What ends in a burst that was said. */
+interface Telling {
+  readonly ready: Ready;
+  readonly ended: Ended;
+}
 
 interface Watched {
   readonly own: Own;
@@ -28,6 +34,9 @@ export class LeadPml extends OutgoingPml {
   private vainLooks = 0;
   private forwarded = 0;
   private toldVouched = 0;
+  /** A burst that was said: the program is told once it has left. */
+  private telling: readonly Telling[] = [];
+
   // ---------------------------------------------------------------- receives and probes
 
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
@@ -167,26 +176,54 @@ export class LeadPml extends OutgoingPml {
   }
 
   turn(call: number): boolean {
+    if (this.telling.length > 0) return !this.isSaying && this.tellNow();
     if (this.isCongested) this.lookAtEnd();
     if (!this.isSound || this.isCongested) return false;
     if (this.watched.length > 0) this.lookAtWatched();
     if (this.ready.length === 0) return false;
-    const burst = this.ready;
+    const burst = this.ready.filter(({ own }) => this.open.has(own.number));
     this.ready = [];
     this.sayLooks(NOTHING);
-    const list = burst.filter(({ own }) => this.open.has(own.number)).map((ready) => this.forward(ready));
-    this.forwarded += this.sizeOf(list);
+    this.telling = burst.map((ready) => ({ ready, ended: this.forward(ready) }));
+    this.forwarded += this.sizeOf(this.telling.map(({ ended }) => ended));
     this.counters.bursts++;
     this.say().burst(call);
     this.flush();
-    const ended = burst.filter(({ own }) => this.open.has(own.number));
-    ended.forEach(({ own, envelope, error }, i) => {
-      this.fill(own, list[i], envelope);
+    // Messages whose sends end here, and what shadows are told: when the program computes next, nothing leaves until it is done.
+    this.options.push();
+    return !this.isSaying && this.tellNow();
+  }
+
+  /** The program is told what has ended in the burst that was said, whether that has left or not. True: something has ended. */
+  tellNow(): boolean {
+    const told = this.telling.filter(({ ready }) => this.open.has(ready.own.number));
+    this.telling = [];
+    if (!this.isSound) return false;
+    for (const { ready, ended } of told) {
+      const { own, envelope, error } = ready;
+      this.fill(own, ended, envelope);
       // As it was, with its cause.
       if (error !== undefined) own.request.error = error;
-    });
-    for (const { own } of ended) this.tell(own);
-    return true;
+    }
+    for (const { ready } of told) this.tell(ready.own);
+    return told.length > 0;
+  }
+
+  override waitsForReplicas(): PairedWait[] {
+    const list = super.waitsForReplicas();
+    for (const { ready, ended } of this.telling) {
+      const { request } = ready.own;
+      if (request.kind !== 'recv' || request.done) continue;
+      const { source: peer, tag, bytes } = ended;
+      list.push({ kind: 'recv', request, peer, tag, ctx: request.ctx, bytes, phase: 'here: its copy is on its way to the other replica' });
+    }
+    return list;
+  }
+
+  /** What was said to have ended before this call has. */
+  override beginCall(): number {
+    this.tellNow();
+    return super.beginCall();
   }
 
   private lookAtWatched(): void {
@@ -278,7 +315,7 @@ export class LeadPml extends OutgoingPml {
       }
       case 'FINISHED':
         link.finished = record;
-        return;
+        return this.options.wake();
       case 'DIVERGED':
         return this.part(link, record.text);
       default:

@@ -1,5 +1,6 @@
 // The pair channel of a process to one other replica of its rank, and what is known of that one. A lead has a link to each of its shadows, a shadow
 // one to its lead.
+import type { SendRequest } from '../../pml/records.ts';
 import { Deque } from '../../util/deque.ts';
 import type { Word } from './digest.ts';
 import { BATCH_BYTES_MAX } from './wire.ts';
@@ -26,6 +27,8 @@ export class Link {
   readonly twin: Twin;
   /** Where its batches arrive. */
   readonly memory = new Uint8Array(BATCH_BYTES_MAX);
+  /** What was said to it, and has not left. */
+  readonly saying = new Set<SendRequest>();
   /** It is gone, or was told to leave. */
   isLost = false;
   /** What it has come to its end with. */

@@ -33,6 +33,8 @@ export interface PairOptions {
   readonly aheadBytesMax?: number;
   /** There is something to do: turn() or flush() at the next opportunity. */
   wake(): void;
+  /** What was given to the message layer leaves now, as far as it can: the program may compute next. Not within a turn of the engine. */
+  push(): void;
   /** The replicas differ, and no majority is right: told once. */
   onDiverged(error: MultirailError): void;
   /** At a shadow of two: it is not in the majority, and is to end. Told once. */
@@ -147,7 +149,22 @@ export abstract class PairedPml implements MessageLayer {
 
   /** Bytes that belong to the record that was said last; they are copied by the caller. */
   protected sayBulk(bytes: Uint8Array): void {
-    for (const { twin } of this.living) this.pml.isend(twin.number, twin.bulkCtx, 0, new Iov([bytes]));
+    for (const link of this.living) this.sayTo(link, link.twin.bulkCtx, bytes);
+  }
+
+  private sayTo({ twin, saying }: Link, ctx: number, bytes: Uint8Array): void {
+    const request = this.pml.isend(twin.number, ctx, 0, new Iov([bytes]));
+    if (request.done) return;
+    saying.add(request);
+    request.onDone = () => {
+      saying.delete(request);
+      this.options.wake();
+    };
+  }
+
+  /** Something that was said has not left: it would not, while the program computes. Who has come to its end takes nothing any more. */
+  protected get isSaying(): boolean {
+    return this.living.some(({ saying, finished }) => saying.size > 0 && finished === undefined);
   }
 
   /** What was said goes to the other replicas, the same to all. True: there was something. */
@@ -155,9 +172,9 @@ export abstract class PairedPml implements MessageLayer {
     if (this.writer.isEmpty) return false;
     const batch = this.writer.take();
     if (this.living.length === 0) return false;
-    for (const { twin } of this.living) {
+    for (const link of this.living) {
       this.counters.batches++;
-      this.pml.isend(twin.number, twin.ctx, 0, new Iov([batch]));
+      this.sayTo(link, link.twin.ctx, batch);
     }
     this.options.wake();
     return true;

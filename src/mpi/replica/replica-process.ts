@@ -97,6 +97,7 @@ export class ReplicaProcess {
       compare,
       digest: DIGESTS[compare],
       wake: () => this.wake(),
+      push: () => engine.serveCommands(),
       onDiverged: (error) => hooks.onDiverged(error),
       onLeave: (error) => hooks.onLeave(error),
       onOutvoted: (_, text) => hooks.warn(text),

@@ -133,6 +133,7 @@ class Three {
       compare,
       digest,
       wake: () => undefined,
+      push: () => undefined,
       onDiverged: ({ message }) => {
         this.diverged = message;
       },

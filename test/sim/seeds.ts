@@ -149,6 +149,11 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     story: 'The last shadow died while it was asked for a message that differed: its lead went on to wait for the answer.',
   },
   {
+    profile: 'replica',
+    seed: 2253,
+    story: 'The lead waited until its last words to a shadow had left, which had come to its end, and took nothing any more.',
+  },
+  {
     profile: 'log',
     seed: 20020,
     story:

@@ -1,7 +1,6 @@
 // The simulated world of replicas: two or three processes of each rank, each with the production engine, PML and BML and the paired layer over it. A
 // program runs on all of them (replica-program.ts); in some runs one of them is struck by a fault. The oracle holds F11: nothing leaves before two have
 // come to the same message with the same bytes, and a run that ends well has the same results at all.
-
 import { MultirailError } from '../../src/errors.ts';
 import { type CompareMode, crc32cDigest, fullDigest } from '../../src/ft/replica/digest.ts';
 import { LeadPml } from '../../src/ft/replica/lead.ts';
@@ -339,7 +338,7 @@ class Replica implements FlowHost {
     let found: Found | undefined;
     if (wait.kind === 'look') {
       if (pml instanceof LeadPml) {
-        if (!pml.turn(call)) pml.tellNow();
+        pml.turnForLook(call);
         found = wait.find();
         if (call !== 0) pml.noteLook(found);
         this.isLooking = true;
@@ -358,9 +357,7 @@ class Replica implements FlowHost {
       if (wait.done()) found = [1];
       else if (pml instanceof LeadPml) {
         if (blocked.isLate) {
-          pml.tellNow();
-          found = wait.done() ? [1] : [];
-          if (!wait.done()) pml.noteOver(call);
+          found = pml.noteOver(call, () => wait.done()) ? [] : [1];
         }
       } else if (pml.takeOver(call)) found = [];
       else pml.mustNotLook();

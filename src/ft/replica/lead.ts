@@ -194,8 +194,13 @@ export class LeadPml extends OutgoingPml {
     return !this.isSaying && this.tellNow();
   }
 
+  /** As turn(), for a look: what it was said to end has ended when the look is made. */
+  turnForLook(call: number): boolean {
+    return this.turn(call) || this.tellNow();
+  }
+
   /** The program is told what has ended in the burst that was said, whether that has left or not. True: something has ended. */
-  tellNow(): boolean {
+  private tellNow(): boolean {
     const told = this.telling.filter(({ ready }) => this.open.has(ready.own.number));
     this.telling = [];
     if (!this.isSound) return false;
@@ -267,11 +272,17 @@ export class LeadPml extends OutgoingPml {
     this.options.wake();
   }
 
-  /** The blocking call for which beginCall() was called last has come to the end of its time. */
-  noteOver(call: number): void {
+  /**
+   * The blocking call for which beginCall() was called last has come to the end of its time. False: what it waits for was said to have ended in it,
+   * and has.
+   */
+  noteOver(call: number, isDone: () => boolean): boolean {
+    this.tellNow();
+    if (isDone()) return false;
     this.sayLooks(NOTHING);
     this.say().over(call);
     this.flush();
+    return true;
   }
 
   override flush(): boolean {

@@ -42,12 +42,7 @@ export class PairedWaiter extends BlockingWaiter {
     };
     // The time of the lead counts for both.
     const inTime = super.wait(awaited, pml.isLead ? deadlineMs : Number.POSITIVE_INFINITY);
-    if (!inTime && pml instanceof LeadPml) {
-      // It was said to have ended in this call.
-      pml.tellNow();
-      if (request.done) return true;
-      pml.noteOver(call);
-    }
+    if (!inTime && pml instanceof LeadPml) return !pml.noteOver(call, () => request.done);
     return inTime && (!isOver || request.done);
   }
 
@@ -81,7 +76,7 @@ export class PairedWaiter extends BlockingWaiter {
     const call = pml.beginCall();
     if (!(pml instanceof LeadPml)) return this.obey(call);
     lookOnce(owner);
-    const hasEnded = pml.turn(call) || pml.tellNow();
+    const hasEnded = pml.turnForLook(call);
     const found = find(pml);
     pml.noteLook(found.length === 0 && hasEnded ? SOMETHING : found);
     return found;

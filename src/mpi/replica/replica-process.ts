@@ -1,5 +1,4 @@
 // A process as one of two or three replicas of a rank: the paired layer over its PML, driven from its event loop.
-
 import { createHash } from 'node:crypto';
 import type { MultirailError } from '../../errors.ts';
 import { type CompareMode, crc32cDigest, type Digest, fullDigest } from '../../ft/replica/digest.ts';

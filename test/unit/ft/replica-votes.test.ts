@@ -1,6 +1,5 @@
 // Three replicas that vote: the verdict on words, and a lead with two shadows over channels that are arrays. How all plays together with rails that
 // fail is the simulator's (profile replica).
-
 import { describe, expect, it, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
 import { crc32cDigest, type Digest, fullDigest, type Word } from '../../../src/ft/replica/digest.ts';

@@ -95,30 +95,38 @@ function start(made: Lab, number: number, ...words: readonly string[]) {
   return { underWay, ended };
 }
 
+/** A job that loses those processes when it is under way; all ranks come to the right end, at once or in another process. Returns what was said. */
+async function lose(lost: readonly number[], strike: (made: Lab) => Promise<void> | void, ...words: readonly string[]): Promise<string> {
+  const made = await Lab.create({ nodes: HOSTS, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
+  lab = made;
+  const processes = Array.from({ length: HOSTS * EACH }, (_, number) => start(made, number, ...words));
+  await Promise.all(processes.slice(0, RANKS).map(({ underWay }) => underWay));
+  await strike(made);
+  const ends = await Promise.all(processes.filter((_, number) => !lost.includes(number)).map(({ ended }) => ended));
+  const text = ends.map(({ output }) => output).join('\n');
+  const right = [...text.matchAll(/rank (\d) ends right in process (\d)/g)].map(([, rank, number]) => [Number(rank), Number(number)]);
+  // The lowest that stands by takes the lowest place.
+  const places = Array.from({ length: RANKS }, (_, rank) => [rank, lost.includes(rank) ? RANKS + lost.indexOf(rank) : rank]);
+  expect(
+    right.sort(([a], [b]) => a - b),
+    text,
+  ).toEqual(places);
+  for (const end of ends) expect(end.code, text).toBe(0);
+  return text;
+}
+
 describe.skipIf(unavailable !== undefined)('a job with saves loses', () => {
   test.each(drawTests('whole hosts', STORIES))(
     '$name, and recovers from the copies on another one',
     async ({ withLinks, host }) => {
-      const made = await Lab.create({ nodes: HOSTS, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
-      lab = made;
-      const processes = Array.from({ length: HOSTS * EACH }, (_, number) => start(made, number));
-      await Promise.all(processes.slice(0, RANKS).map(({ underWay }) => underWay));
-      if (withLinks) await made.halt(host);
-      await made.kill(host);
       const lost = Array.from({ length: EACH }, (_, i) => host * EACH + i);
-      const ends = await Promise.all(processes.filter((_, number) => !lost.includes(number)).map(({ ended }) => ended));
-      const text = ends.map(({ output }) => output).join('\n');
-      const right = [...text.matchAll(/rank (\d) ends right in process (\d)/g)].map(([, rank, number]) => [Number(rank), Number(number)]);
-      // The lowest that stands by takes the lowest place.
-      const places = Array.from({ length: RANKS }, (_, rank) => [rank, lost.includes(rank) ? RANKS + lost.indexOf(rank) : rank]);
-      expect(
-        right.sort(([a], [b]) => a - b),
-        text,
-      ).toEqual(places);
+      const text = await lose(lost, async (made) => {
+        if (withLinks) await made.halt(host);
+        await made.kill(host);
+      });
       const again = [...text.matchAll(/rank (\d) runs again from memory in step (\d+), failed ([\d ]+)/g)];
       expect(again.length, text).toBeGreaterThanOrEqual(RANKS);
       for (const [, , step] of again) expect(Number(step), text).toBeGreaterThanOrEqual(2);
-      for (const end of ends) expect(end.code, text).toBe(0);
     },
     120_000,
   );
@@ -131,22 +139,12 @@ describe.skipIf(unavailable !== undefined)('a job with saves loses', () => {
   )(
     '$name, and only its group of that host goes back',
     async ({ lost }) => {
-      const made = await Lab.create({ nodes: HOSTS, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
-      lab = made;
-      const processes = Array.from({ length: HOSTS * EACH }, (_, number) => start(made, number, 'groups'));
-      await Promise.all(processes.slice(0, RANKS).map(({ underWay }) => underWay));
-      for (const number of lost) children[number].kill('SIGKILL');
-      const ends = await Promise.all(processes.filter((_, number) => !lost.includes(number)).map(({ ended }) => ended));
-      const text = ends.map(({ output }) => output).join('\n');
-      const right = [...text.matchAll(/rank (\d) ends right in process (\d)/g)].map(([, rank, number]) => [Number(rank), Number(number)]);
-      const places = Array.from({ length: RANKS }, (_, rank) => [rank, lost.includes(rank) ? RANKS + lost.indexOf(rank) : rank]);
-      expect(
-        right.sort(([a], [b]) => a - b),
-        text,
-      ).toEqual(places);
+      const kill = (): void => {
+        for (const number of lost) children[number].kill('SIGKILL');
+      };
+      const text = await lose(lost, kill, 'groups');
       const again = [...text.matchAll(/rank (\d) runs again from memory in step (\d+)/g)];
       expect(again.map(([, rank]) => Number(rank)).sort(), text).toEqual([2, 3]);
-      for (const end of ends) expect(end.code, text).toBe(0);
     },
     120_000,
   );

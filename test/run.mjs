@@ -89,13 +89,13 @@ async function single(name, command, args, options = {}) {
 }
 
 /** A script of ours that ends with the line "NAME: N passed, N failed, N skipped". */
-function counted(name, startedMs, done) {
+function counted(name, startedMs, done, left = 0) {
   const line = new RegExp(`${name}: (\\d+) passed, (\\d+) failed, (\\d+) skipped`).exec(done.stdout ?? '');
   if (done.status !== 0 || line === null) console.log(`${done.stdout ?? ''}\n${done.stderr ?? ''}\n${done.error ?? ''}`.slice(-20_000));
   for (const text of (done.stdout ?? '').split('\n')) if (/skipped:/.test(text)) console.log(text);
   for (const [, what] of (done.stdout ?? '').matchAll(/^ *FAILED +(.+(?:\n {6,}\S.*)*)/gm)) failures.push(`${name}: ${what}`);
   const [passed, failed, skipped] = line === null ? [0, 1, 0] : line.slice(1).map(Number);
-  count(name, startedMs, passed, failed === 0 && done.status !== 0 ? 1 : failed, skipped);
+  count(name, startedMs, passed, failed === 0 && done.status !== 0 ? 1 : failed, skipped + left);
 }
 
 /** Enough of a message to know what was expected; the whole of it is above. */
@@ -176,14 +176,20 @@ const LONG_FILES = {
   lab: ['lab-tool', 'impairments', 'lab-selftest', 'partition', 'soak', 'lab-dashboard', 'liveness-alarms', 'late-rails', 'ft-hosts'],
 };
 
-/** What leaves out the long files that have no turn with this seed; each counts as skipped. */
+/** Those of these files of a part that have no turn with this seed, where each has one in so many runs. */
+function withoutTurn(part, files, turns) {
+  if (sample.share >= 1) return [];
+  const left = files.filter((_, i) => (i + Number(sample.seed)) % turns !== 0);
+  console.log(`skipped: ${part}: ${left.length} files have no turn with seed ${sample.seed}: ${left.join(' ')}`);
+  return left;
+}
+
+/** What leaves out the long files that have no turn; each counts as skipped. */
 function turnsOf(part) {
-  if (sample.share >= 1) return { options: [], left: 0 };
   const files = LONG_FILES[part].map((name) => `test/${part}/${name}.test.ts`);
   const missing = files.filter((file) => !existsSync(join(root, file)));
   if (missing.length > 0) throw new Error(`there is no ${missing.join(', ')}`);
-  const left = files.filter((_, i) => (i + Number(sample.seed)) % TURNS !== 0);
-  console.log(`skipped: ${part}: ${left.length} long files have no turn with seed ${sample.seed}: ${left.join(' ')}`);
+  const left = withoutTurn(part, files, TURNS);
   return { options: left.map((file) => `--exclude=${file}`), left: left.length };
 }
 
@@ -294,10 +300,10 @@ const parts = {
     const files = readdirSync(join(root, 'test/vm'))
       .filter((file) => file.endsWith('.test.ts'))
       .map((file) => `test/vm/${file}`);
-    const drawn = sample.share >= 1 ? [] : [files[Number(sample.seed) % files.length]];
-    if (drawn.length > 0)
-      console.log(`skipped: vm: ${files.length - drawn.length} of ${files.length} files are not in the sample of seed ${sample.seed}`);
-    counted('vm', startedMs, await run(process.execPath, ['test/vm/run.mjs', ...drawn], { timeout: 2_400_000 }));
+    const left = withoutTurn('vm', files, files.length);
+    const drawn = left.length === 0 ? [] : files.filter((file) => !left.includes(file));
+    const done = await run(process.execPath, ['test/vm/run.mjs', ...drawn], { timeout: 2_400_000 });
+    counted('vm', startedMs, done, left.length);
   },
   model: async () => {
     const startedMs = Date.now();

@@ -272,7 +272,7 @@ export async function checkPlanted(tally, unpacked, folder) {
     const { buildWith, marker, mutantMarkers } = await import(pathToFileURL(join(builds, 'plant.mjs')).href);
     const { PLANTED } = await import(pathToFileURL(join(builds, 'table.mjs')).href);
     const unmarked = [];
-    // Some of them, so that this check cannot pass for want of markers; that each build has its own is a test of the part `sim`.
+    // Some of them, so that this check cannot pass for want of markers; of those that the part `sim` draws it looks at each build.
     const some = PLANTED.filter((_, i) => i % Math.ceil(PLANTED.length / 12) === 0);
     for (const { name } of some) {
       await buildWith('simulator', [name], loaded);

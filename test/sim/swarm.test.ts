@@ -2,7 +2,7 @@
 // moves the base.
 import { expect, it } from 'vitest';
 import { type Profile, playSeeds } from '../../tools/sim/campaign.ts';
-import { IS_SAMPLED } from '../support/sample.ts';
+import { seedsOf } from '../support/sample.ts';
 import { ONCE_FAILED } from './seeds.ts';
 
 const BASE = Number(process.env.MULTIRAIL_SIM_SEED_BASE ?? 20_000);
@@ -49,7 +49,7 @@ it.each(ONCE_FAILED)('once failed: $profile seed $seed: $story', ({ profile, see
 /** Half of them where not everything is run, unless they must come by what is rare. */
 const PLAYED = (Object.entries(SEEDS) as [Profile, number][]).map(([profile, seeds]): [Profile, number] => [
   profile,
-  IS_SAMPLED && MUST_OCCUR[profile] === undefined ? Math.ceil(seeds / 2) : seeds,
+  MUST_OCCUR[profile] === undefined ? seedsOf(seeds, 0.5) : seeds,
 ]);
 
 it.each(PLAYED)('%s: %d seeds', (profile, seeds) => {

@@ -11,8 +11,8 @@ export const IS_SAMPLED = SHARE < 1;
 /** Why a case was left out. */
 export const NOT_DRAWN = `not in the sample of seed ${SEED}; MULTIRAIL_TEST_SHARE=1 runs all`;
 
-/** How many seeds of a random run are played: a quarter of them where not everything is run. */
-export const seedsOf = (all: number): number => (IS_SAMPLED ? Math.ceil(all / 4) : all);
+/** How many seeds of a random run are played: that share of them where not everything is run. */
+export const seedsOf = (all: number, share = 0.25): number => (IS_SAMPLED ? Math.ceil(all * share) : all);
 
 /** Whether one case is run, each by a chance of its own. */
 export const isDrawn = (group: string, name: string): boolean =>

@@ -168,7 +168,7 @@ async function startCampaign(paper: string, { asRank, json: asJson, seed, ...giv
   }
   if (paper === '004') {
     const { groups = 1, periods } = given;
-    // With groups periods are given: the library plans by what it has measured, as it does without them.
+    // Groups are held against the model at given periods; all that go back together at those that the library plans.
     const input = {
       ranks: np ?? 2 * groups,
       mtbfSeconds: mtbf ?? (groups > 1 ? [2, 4] : [1, 2, 4]),

@@ -51,7 +51,10 @@ export async function campaign004AsRank(mpi: Runtime, spec: PeriodsRun, file: st
   }
   const diedFile = (i: number): string => `${file}.died-${i}`;
   const readDeaths = (): number[] =>
-    [...deaths.keys()].map((i) => (existsSync(diedFile(i)) ? Number(readFileSync(diedFile(i), 'utf8')) : 0)).filter((ms) => ms > 0);
+    [...deaths.keys()]
+      .map(diedFile)
+      .filter(existsSync)
+      .map((died) => Number(readFileSync(died, 'utf8')));
   let isArmed = false;
   const arm = (rank: number, beganMs: number): void => {
     if (isArmed) return;

@@ -17,6 +17,9 @@ import type { ProcessState } from './process-state.ts';
 import { endRequestAt, PersistentRequest, type Request } from './request.ts';
 import { RunningTrace, tracedSince } from './tracing.ts';
 
+/** Calls of a communicator with many ranks that go by messages before it makes memory to share. */
+const CALLS_BEFORE_MEMORY = 4;
+
 export class CollectiveRuns extends ObjectMessages {
   protected readonly signatures = new KnownSignatures();
   /** Its `shared` is undefined where all go by messages. */
@@ -106,9 +109,13 @@ export class CollectiveRuns extends ObjectMessages {
     this.scope.shared = wanted ? this.memory : undefined;
   }
 
-  /** With the first call: to ask where every rank runs costs something, and a program may never make one. */
+  /**
+   * With the first call: to ask where every rank runs costs something, and a program may never make one. With many ranks it costs more than a
+   * few calls by messages, and many programs make one or two: all ranks count the calls alike.
+   */
   private lookForPlaces(): void {
     const { proc, messageScope } = this;
+    if (this.everybody.size > proc.tuning.sharedMemoryRanksMax && this.nextCollective < CALLS_BEFORE_MEMORY) return;
     this.arePlacesKnown = true;
     if (proc.mayShare(this.everybody)) this.memory = new SharedCalls(messageScope, proc.memoryWaits);
     this.scope.shared = this.wantsMemory ? this.memory : undefined;

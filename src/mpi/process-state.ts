@@ -9,7 +9,7 @@ import type { BlockingWaiter } from '../progress/blocking.ts';
 import type { Engine } from '../progress/engine.ts';
 import { lookOnce } from '../progress/look-once.ts';
 import { MemoryPool } from '../util/memory-pool.ts';
-import type { Tuning } from './coll/choice.ts';
+import { sharedRanksMax, type Tuning } from './coll/choice.ts';
 import { FailureNotices } from './coll/failures.ts';
 import type { ScratchElements } from './coll/memory.ts';
 import { NativeKernels } from './coll/native-kernels.ts';
@@ -246,7 +246,7 @@ export class ProcessState implements LocalProcess {
 
   /** What all of these ranks know alike: they are on one host, and may share memory there. */
   mayShare({ size, worldRanks }: Group): boolean {
-    if (!this.sharesMemory || size < 2 || size > this.tuning.sharedMemoryRanksMax) return false;
+    if (!this.sharesMemory || size < 2 || size > sharedRanksMax(this.tuning)) return false;
     return worldRanks.every((world) => this.hostOf(world) === this.hostOf(worldRanks[0]));
   }
 

@@ -50,7 +50,10 @@ export interface EngineHooks {
 
 /** Calls of the application that wait for memory which other processes write. */
 export interface MemoryWaits {
+  /** Some call is to be looked at, now and then at least. */
   readonly isWaiting: boolean;
+  /** What some call waits for may come any moment. */
+  readonly wantsSpin: boolean;
   /** Looks whether something has come; returns how much there was to do. */
   progress(nowMs: number): number;
   /** Before sleep: as that of a module that is polled in memory. */

@@ -263,7 +263,7 @@ export class Engine implements Upcalls {
 
   /** Somebody waits for something that may come any moment. */
   wantsSpin(): boolean {
-    return this.pml.hasAwaitedRequests || this.expected > 0 || this.expectedBySaves > 0 || this.memoryWaits?.isWaiting === true;
+    return this.pml.hasAwaitedRequests || this.expected > 0 || this.expectedBySaves > 0 || this.memoryWaits?.wantsSpin === true;
   }
 
   /** A turn is under way: poll() does nothing. */

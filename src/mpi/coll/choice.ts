@@ -4,6 +4,7 @@
 // The rules are those that the field has settled on: Thakur, Rabenseifner, Gropp: Optimization of collective communication operations
 // in MPICH (2005); Pješivac-Grbović et al.: Performance analysis of MPI collective operations (2007).
 import type { Params } from '../../btl/btl.ts';
+import { SHORT_BYTES } from './shared/segment.ts';
 
 /** Algorithms of each call; the first is what remains when no other one fits. */
 export const ALGORITHMS = {
@@ -48,8 +49,10 @@ export interface Tuning {
   readonly sharedMemory: boolean;
   /** The most bytes that a rank puts there. */
   readonly sharedMemoryBytesMax: number;
-  /** Collectives of communicators with more ranks go by messages. */
+  /** Collectives of communicators with more ranks go by messages, but for those of the next line. */
   readonly sharedMemoryRanksMax: number;
+  /** The same for barriers and short allreduces. */
+  readonly sharedMemoryShortRanksMax: number;
   readonly forced: Readonly<Record<CollectiveName, string>>;
   readonly bcastLongBytes: number;
   readonly bcastSegmentBytes: number;
@@ -68,6 +71,7 @@ export function tuningOf(params: Params): Tuning {
     checkSignatures: params.bool('coll_check_signatures'),
     sharedMemory: params.bool('coll_shared_memory'),
     sharedMemoryRanksMax: params.int('coll_shared_memory_ranks_max'),
+    sharedMemoryShortRanksMax: params.int('coll_shared_memory_short_ranks_max'),
     sharedMemoryBytesMax: params.int('coll_shared_memory_bytes_max'),
     forced: {
       barrier: params.string('coll_barrier_algorithm'),
@@ -99,16 +103,27 @@ const isPowerOfTwo = (n: number): boolean => (n & (n - 1)) === 0;
 const splits = ({ size, units = 0 }: Shape): boolean => units >= size;
 
 /** What a rank puts there fits, and all ranks have the same functions. */
-const shares = ({ size, isOneHost, isOfUser }: Shape, bytes: number, { sharedMemoryBytesMax, sharedMemoryRanksMax }: Tuning): boolean =>
-  isOneHost === true && size <= sharedMemoryRanksMax && isOfUser !== true && bytes <= sharedMemoryBytesMax;
+const shares = ({ size, isOneHost, isOfUser }: Shape, bytes: number, tuning: Tuning, ranksMax = tuning.sharedMemoryRanksMax): boolean =>
+  isOneHost === true && size <= ranksMax && isOfUser !== true && bytes <= tuning.sharedMemoryBytesMax;
 const sharesAll = (shape: Shape, tuning: Tuning): boolean => shares(shape, shape.bytes, tuning);
+/** In calls that nobody leaves before everybody has come, a rank waits once or twice in memory, and for log2(ranks) messages otherwise. */
+const sharesShort = (shape: Shape, bytes: number, tuning: Tuning): boolean =>
+  bytes <= SHORT_BYTES && shares(shape, bytes, tuning, tuning.sharedMemoryShortRanksMax);
+
+/** The most ranks with which any collective goes through shared memory. */
+export const sharedRanksMax = ({ sharedMemoryRanksMax, sharedMemoryShortRanksMax }: Tuning): number =>
+  Math.max(sharedMemoryRanksMax, sharedMemoryShortRanksMax);
 
 /** Algorithms that work only for some shapes; all others work always. */
 const FITS: { readonly [N in CollectiveName]?: Readonly<Record<string, (shape: Shape, tuning: Tuning) => boolean>> } = {
-  barrier: { shared_memory: (shape, tuning) => shares(shape, 0, tuning) },
+  barrier: { shared_memory: (shape, tuning) => sharesShort(shape, 0, tuning) },
   bcast: { shared_memory: sharesAll },
   reduce: { rabenseifner: splits, shared_memory: sharesAll },
-  allreduce: { rabenseifner: splits, ring: (shape) => splits(shape) && shape.commute === true, shared_memory: sharesAll },
+  allreduce: {
+    rabenseifner: splits,
+    ring: (shape) => splits(shape) && shape.commute === true,
+    shared_memory: (shape, tuning) => sharesAll(shape, tuning) || sharesShort(shape, shape.bytes, tuning),
+  },
   allgather: { recursive_doubling: ({ size }) => isPowerOfTwo(size), shared_memory: sharesAll },
   alltoall: { shared_memory: (shape, tuning) => shares(shape, shape.size * shape.bytes, tuning) },
   reduce_scatter: { recursive_halving: ({ commute }) => commute === true, pairwise: ({ commute }) => commute === true },
@@ -190,7 +205,9 @@ export function chooseMessages<N extends CollectiveName>(name: N, shape: Shape, 
 }
 
 const SHARED_TEXT: Readonly<Record<string, string>> = {
-  barrier: 'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory',
+  barrier: 'on one host, up to coll_shared_memory_short_ranks_max ranks, through shared memory',
+  allreduce:
+    'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max, and up to coll_shared_memory_short_ranks_max ranks up to 240 bytes (not those of Op.create())',
   alltoall:
     'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max for all ranks together',
   all: 'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max (reductions: not those of Op.create())',

@@ -110,7 +110,12 @@ export class SharedCalls implements CallMemory {
     return this.state;
   }
 
-  /** Somebody waits for it, or has to be told something. */
+  /** Calls wait for what others write, or have yet to tell them something. */
+  get hasCalls(): boolean {
+    return this.line.length > 0;
+  }
+
+  /** Calls are to be looked at, those by messages now and then. */
   get isWaiting(): boolean {
     return this.line.length > 0 || this.apart.size > 0;
   }

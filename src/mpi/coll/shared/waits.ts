@@ -60,6 +60,12 @@ export class CollectiveWaits implements MemoryWaits, MemoryHost {
     return this.waiting.length > 0;
   }
 
+  get wantsSpin(): boolean {
+    const { waiting } = this;
+    for (let i = 0; i < waiting.length; i++) if (waiting[i].hasCalls) return true;
+    return false;
+  }
+
   private get isCrowded(): boolean {
     this.crowded ??= this.host.isCrowded();
     return this.crowded;
@@ -89,7 +95,7 @@ export class CollectiveWaits implements MemoryWaits, MemoryHost {
       this.lookedMs = nowMs;
       const alsoProcesses = ++this.looks % LOOKS_PER_KERNEL === 0;
       for (const memory of [...waiting]) memory.lookSlowly(alsoProcesses);
-    } else if (waiting.length > 0 && this.isCrowded) this.host.yieldCpu?.();
+    } else if (this.wantsSpin && this.isCrowded) this.host.yieldCpu?.();
     return 0;
   }
 

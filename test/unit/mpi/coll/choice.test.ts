@@ -55,9 +55,19 @@ describe('choice of algorithms', () => {
     expect(choose('bcast', { ...one, isOneHost: false }, { coll_bcast_algorithm: 'shared_memory' })).toBe('scatter_allgather');
     expect(choose('bcast', { ...one, bytes: 9 }, { coll_shared_memory_bytes_max: '8' })).toBe('binomial');
     expect(choose('bcast', { ...one, size: 1 })).toBe('binomial');
-    expect(choose('barrier', { ...one, size: 16 })).toBe('shared_memory');
-    expect(choose('barrier', { ...one, size: 17 })).toBe('dissemination');
-    expect(choose('barrier', { ...one, size: 17 }, { coll_shared_memory_ranks_max: '17' })).toBe('shared_memory');
+    for (const [size, bytes] of [
+      [16, 64 * KIB],
+      [256, 240],
+    ]) {
+      expect(choose('barrier', { ...one, size, bytes: 0 })).toBe('shared_memory');
+      expect(choose('allreduce', { ...one, size, bytes })).toBe('shared_memory');
+      expect(choose('allreduce', { ...one, size: size + 1, bytes })).not.toBe('shared_memory');
+    }
+    expect(choose('bcast', { ...one, size: 16 })).toBe('shared_memory');
+    expect(choose('bcast', { ...one, size: 17, bytes: 8 })).toBe('binomial');
+    expect(choose('barrier', { ...one, size: 257 })).toBe('dissemination');
+    expect(choose('barrier', { ...one, size: 17 }, { coll_shared_memory_short_ranks_max: '16' })).toBe('dissemination');
+    expect(choose('bcast', { ...one, size: 17 }, { coll_shared_memory_ranks_max: '17' })).toBe('shared_memory');
   });
 
   test('every parameter of an algorithm names exactly the algorithms that there are', () => {
@@ -73,7 +83,7 @@ describe('choice of algorithms', () => {
     const lines = collectiveLines(list, 33).join('\n');
     expect(lines).toMatch(/bcast: chain, as coll_bcast_algorithm says/);
     expect(lines).toMatch(
-      /allreduce: on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max \(reductions: not those of Op.create\(\)\); else recursive doubling; from coll_allreduce_long_bytes on, with 2 ranks 256 times that, Rabenseifner/,
+      /allreduce: on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max, and up to coll_shared_memory_short_ranks_max ranks up to 240 bytes \(not those of Op.create\(\)\); else recursive doubling; from coll_allreduce_long_bytes on, with 2 ranks 256 times that, Rabenseifner/,
     );
     for (const { algorithms } of list) for (const { name } of algorithms) expect(lines).toContain(`  ${name}\n      messages `);
     const sum = list.find(({ call }) => call === 'allreduce');

@@ -152,6 +152,27 @@ for (const size of SHARING_SIZES) {
   });
 }
 
+test('with many ranks, what all wait for goes through memory, from the fifth call on', { timeout: 60_000 }, async (context) => {
+  if (sharing.unavailable !== undefined) return context.skip(sharing.unavailable);
+  const size = 18;
+  const world = await sharing.world(size, { coll_shared_memory_ranks_max: '4' });
+  const nothing = world.comms.map((): Cost => ({ messages: 0, bytes: 0, rounds: 0 }));
+  const sentBy = async (name: CollectiveName, count: number): Promise<number> => {
+    const before = counted(world, nothing);
+    await Promise.all(world.comms.map((comm) => CALLS[name].run(comm, { count, root: size - 1, commute: true })));
+    return counted(world, before).reduce((sum, { messages }) => sum + messages, 0);
+  };
+  for (let i = 0; i < 4; i++) expect(await sentBy('barrier', 0), `barrier ${i}`).toBe(size * 5);
+  expect(await sentBy('barrier', 0)).toBe(0);
+  // 60 of 4 bytes stand next to the flag.
+  for (const count of [1, 60]) expect(await sentBy('allreduce', count), `allreduce of ${count}`).toBe(0);
+  expect(await sentBy('allreduce', 61)).toBeGreaterThan(size);
+  for (const name of ['bcast', 'reduce'] as const) expect(await sentBy(name, 1), name).toBe(size - 1);
+  for (const name of ['allgather', 'alltoall'] as const) expect(await sentBy(name, 1), name).toBeGreaterThan(size);
+  expect(await sentBy('barrier', 0)).toBe(0);
+  await world.teardown();
+});
+
 /** Sizes whose trees are whole, and their neighbours, each time; of the other large ones, which take long, a few. */
 const SIZES = Array.from({ length: 32 }, (_, i) => ({ name: `${i + 2} ranks`, size: i + 2 }));
 const isAlwaysPlayed = ({ size }: { size: number }): boolean => size <= 12 || [16, 17, 33].includes(size);

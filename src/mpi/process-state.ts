@@ -239,6 +239,10 @@ export class ProcessState implements LocalProcess {
     this.lookAtDrains();
   }
 
+  get hearsOfDeaths(): boolean {
+    return this.ft !== undefined;
+  }
+
   /** Undefined where this process can share no memory. */
   get memorySource(): SharedMemorySource | undefined {
     return this.sharesMemory ? this.native : undefined;

@@ -6,8 +6,8 @@
 //   FAILING   an error is known; what has matched of the round is waited for, so that no byte of a buffer changes after the end
 //   ENDED     `done`; `error` says how
 //
-// A rank on which a collective fails must not leave the others waiting. The rank that finds the error tells everybody (failures.ts). A rank that is told goes
-// through the rest of its steps at once and tells whoever it would have sent to: the other one may not reach them. What is sent to
+// A rank on which a collective fails must not leave the others waiting. The rank that finds the error tells everybody (failures.ts), unless it is a death of
+// which everybody hears. A rank that is told, or has found a death, goes through the rest of its steps at once and tells whoever it would have sent to: the other one may not reach them. What is sent to
 // either of them for this collective from then on is received into nothing.
 // After Hoefler, Lumsdaine, Rehm: Implementation and performance analysis of non-blocking collective operations for MPI (2007).
 import { MultirailError } from '../../errors.ts';
@@ -410,7 +410,10 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
    * collective may come later.
    */
   fail(error: MultirailError, isOwn: boolean, lateTag = -1): void {
-    this.end(error, isOwn, lateTag, isOwn);
+    // Where everybody hears of a death anyway, all who wait for the dead rank find out by themselves: if each of them told everybody, every
+    // rank would have to be connected to every other, at the very moment at which all have to agree.
+    const tellsAll = isOwn && !(error.code === 'ERR_PROC_FAILED' && this.scope.proc.hearsOfDeaths);
+    this.end(error, tellsAll, lateTag, tellsAll);
   }
 
   /** Nobody has to be told: everybody hears of the revocation by another way. */
@@ -418,7 +421,8 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
     this.end(error, false, -1, true);
   }
 
-  private end(error: MultirailError, isOwn: boolean, lateTag: number, isTold: boolean): void {
+  /** `tellsAll`: everybody. `isTold`: nobody has to be told besides; otherwise those that wait for this rank. */
+  private end(error: MultirailError, tellsAll: boolean, lateTag: number, isTold: boolean): void {
     if (this.state !== 'RUNNING') return;
     this.lateTag = lateTag;
     this.state = 'FAILING';
@@ -427,7 +431,7 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
     this.onFailed?.(error);
     const { proc, members, ctx } = this.scope;
     this.toldAll = isTold;
-    if (isOwn) for (const world of members) if (world !== proc.rank) proc.failures.tell(world, ctx, this.tag, error, this.lateTag);
+    if (tellsAll) for (const world of members) if (world !== proc.rank) proc.failures.tell(world, ctx, this.tag, error, this.lateTag);
     // Buffers that are only read are left to the sends: those cannot be taken back. A caller that has set a limit wants to use them again: then
     // they are waited for, which is not long, since everybody takes them into nothing once it is told.
     const isLimit = error.code === 'ERR_TIMEOUT' || error.code === 'ERR_ABORTED';

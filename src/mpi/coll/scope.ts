@@ -55,6 +55,8 @@ export interface LocalProcess {
   readonly counters: CollectiveCounters;
   /** Processes that failed or left. */
   readonly membersGone: number;
+  /** Every process hears of every death, whether it has to do with the dead one or not. */
+  readonly hearsOfDeaths: boolean;
   cancel(request: RecvRequest): boolean;
   /** From the first collective on: calls that do not move are looked at, all of them together. */
   watchCalls(): void;

@@ -39,6 +39,24 @@ export const FT_CALL_CASES: readonly FtCase[] = [
     },
   },
   {
+    name: 'who hears of a death in a collective tells those that wait, and meets nobody else',
+    ranks: 16,
+    dying: [5],
+    run: async ({ mpi, world, rank, die, sleep }) => {
+      const met = (): number => new Set(mpi.rails().map(({ peer }) => peer)).size;
+      for (let i = 0; i < 6; i++) await world.barrier();
+      const before = met();
+      if (rank === 5) {
+        await sleep(20);
+        await die();
+      }
+      await fails('ERR_PROC_FAILED', world.barrier());
+      await knows(world, 1);
+      // Those on both sides of the dead one are neighbours now, over whom news goes round.
+      assert.ok(met() - before <= 2, `had met ${before} ranks, and now ${met()}`);
+    },
+  },
+  {
     name: 'collectives as requests and persistent ones fail when a member is dead',
     ranks: 3,
     dying: [1],

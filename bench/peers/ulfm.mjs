@@ -19,8 +19,8 @@ const PACKAGES = ['openmpi-bin', 'libopenmpi-dev', 'gcc', 'libc6-dev'];
 const SOURCE = join(import.meta.dirname, 'c/ulfm.c');
 const BEGIN = '<!-- ulfm:begin, written by bench/peers/ulfm.mjs -->';
 const END = '<!-- ulfm:end -->';
-const START_MS_MAX = 60_000;
-const MS_PER_RANK_MAX = 2000;
+/** How long one job may take, in milliseconds. */
+const limitOf = (ranks) => 60_000 + 2000 * ranks;
 
 const { values: given } = parseArgs({
   options: {
@@ -70,7 +70,7 @@ function openMpi(size) {
   writeFileSync(join(root, 'shared'), Buffer.alloc(4096));
   const inside = `mpirun --allow-run-as-root --oversubscribe --with-ft ulfm -n ${size} /ulfm /shared ${given.iterations}`;
   const script = `mount -t proc proc ${root}/proc && mount --rbind /dev ${root}/dev && mount --rbind /sys ${root}/sys && exec chroot ${root} ${inside}`;
-  const done = run('unshare', ['-m', '--propagation', 'private', 'sh', '-c', script], { timeout: START_MS_MAX + size * MS_PER_RANK_MAX });
+  const done = run('unshare', ['-m', '--propagation', 'private', 'sh', '-c', script], { timeout: limitOf(size) });
   const line = /^\{.*\}$/m.exec(done.stdout ?? '')?.[0];
   if (line === undefined) return { failed: done.text.trim().split('\n').slice(-3).join(' | ') };
   const figures = JSON.parse(line);
@@ -92,7 +92,7 @@ function multirail(size, sync) {
   const file = join(own, 'figures.json');
   rmSync(file, { force: true });
   const words = ['bench', 'ft', '-n', String(size), '--spares', '1', '--iterations', given.iterations, ...(sync ? ['--sync'] : [])];
-  const done = run(process.execPath, [join(folder, 'dist/cli.js'), ...words, '--json', file], { timeout: START_MS_MAX + size * MS_PER_RANK_MAX });
+  const done = run(process.execPath, [join(folder, 'dist/cli.js'), ...words, '--json', file], { timeout: limitOf(size) });
   if (done.status !== 0 || !existsSync(file)) return { failed: done.text.trim().split('\n').slice(-3).join(' | ') };
   const { callsUs, deaths } = JSON.parse(readFileSync(file, 'utf8'));
   return { ...callsUs, ...deaths[0] };

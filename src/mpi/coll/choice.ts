@@ -106,13 +106,14 @@ const splits = ({ size, units = 0 }: Shape): boolean => units >= size;
 const shares = ({ size, isOneHost, isOfUser }: Shape, bytes: number, tuning: Tuning, ranksMax = tuning.sharedMemoryRanksMax): boolean =>
   isOneHost === true && size <= ranksMax && isOfUser !== true && bytes <= tuning.sharedMemoryBytesMax;
 const sharesAll = (shape: Shape, tuning: Tuning): boolean => shares(shape, shape.bytes, tuning);
-/** In calls that nobody leaves before everybody has come, a rank waits once or twice in memory, and for log2(ranks) messages otherwise. */
-const sharesShort = (shape: Shape, bytes: number, tuning: Tuning): boolean =>
-  bytes <= SHORT_BYTES && shares(shape, bytes, tuning, tuning.sharedMemoryShortRanksMax);
 
 /** The most ranks with which any collective goes through shared memory. */
 export const sharedRanksMax = ({ sharedMemoryRanksMax, sharedMemoryShortRanksMax }: Tuning): number =>
   Math.max(sharedMemoryRanksMax, sharedMemoryShortRanksMax);
+
+/** In calls that nobody leaves before everybody has come, a rank waits once or twice in memory, and for log2(ranks) messages otherwise. */
+const sharesShort = (shape: Shape, bytes: number, tuning: Tuning): boolean =>
+  bytes <= SHORT_BYTES && shares(shape, bytes, tuning, sharedRanksMax(tuning));
 
 /** Algorithms that work only for some shapes; all others work always. */
 const FITS: { readonly [N in CollectiveName]?: Readonly<Record<string, (shape: Shape, tuning: Tuning) => boolean>> } = {
@@ -206,8 +207,7 @@ export function chooseMessages<N extends CollectiveName>(name: N, shape: Shape, 
 
 const SHARED_TEXT: Readonly<Record<string, string>> = {
   barrier: 'on one host, up to coll_shared_memory_short_ranks_max ranks, through shared memory',
-  allreduce:
-    'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max, and up to coll_shared_memory_short_ranks_max ranks up to 240 bytes (not those of Op.create())',
+  allreduce: `on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max, and up to coll_shared_memory_short_ranks_max ranks up to ${SHORT_BYTES} bytes (not those of Op.create())`,
   alltoall:
     'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max for all ranks together',
   all: 'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max (reductions: not those of Op.create())',

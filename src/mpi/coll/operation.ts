@@ -6,9 +6,10 @@
 //   FAILING   an error is known; what has matched of the round is waited for, so that no byte of a buffer changes after the end
 //   ENDED     `done`; `error` says how
 //
-// A rank on which a collective fails must not leave the others waiting. The rank that finds the error tells everybody (failures.ts), unless it is a death of
-// which everybody hears. A rank that is told, or has found a death, goes through the rest of its steps at once and tells whoever it would have sent to: the other one may not reach them. What is sent to
-// either of them for this collective from then on is received into nothing.
+// A rank on which a collective fails must not leave the others waiting. The rank that finds the error tells everybody (failures.ts), unless it
+// is a death of which everybody hears. A rank that is told, or has found such a death, goes through the rest of its steps at once and tells
+// whoever it would have sent to: nobody else may reach them. What is sent to either of them for this collective from then on is received
+// into nothing.
 // After Hoefler, Lumsdaine, Rehm: Implementation and performance analysis of non-blocking collective operations for MPI (2007).
 import { MultirailError } from '../../errors.ts';
 import type { RecvRequest, SendRequest } from '../../pml/records.ts';

@@ -68,6 +68,10 @@ describe('choice of algorithms', () => {
     expect(choose('barrier', { ...one, size: 257 })).toBe('dissemination');
     expect(choose('barrier', { ...one, size: 17 }, { coll_shared_memory_short_ranks_max: '16' })).toBe('dissemination');
     expect(choose('bcast', { ...one, size: 17 }, { coll_shared_memory_ranks_max: '17' })).toBe('shared_memory');
+    // Where all may, these may, too.
+    const all = { coll_shared_memory_ranks_max: '17', coll_shared_memory_short_ranks_max: '2' };
+    for (const call of ['barrier', 'bcast', 'allreduce'] as const)
+      expect(choose(call, { ...one, size: 17 }, all), call).toBe('shared_memory');
   });
 
   test('every parameter of an algorithm names exactly the algorithms that there are', () => {

@@ -41,6 +41,7 @@ export interface ProcessHost {
   forgets(number: number): void;
   beginsAgain(process: GroupProcess, before: Worker | undefined): void;
   goesBack(why: string | undefined): void;
+  committed(process: GroupProcess, k: number): void;
 }
 
 interface Begun extends BegunSave {
@@ -396,6 +397,8 @@ export class GroupProcess {
   private saveEnded(end: GroupSaveEnd, slot: GroupSlot): void {
     const { begun, host } = this;
     host.counters[end === 'committed' ? 'saves' : end]++;
+    // What a recovery finds out about a save can be that it was committed before a holder of its images died.
+    if (end === 'committed' && this.saves.isOpen) host.committed(this, slot.k);
     if (begun !== undefined && begun.slot === slot) begun.end = end;
     host.wake(this.number);
     if (begun === undefined || begun.slot !== slot || begun.worker !== this.worker) return;

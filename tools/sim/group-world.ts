@@ -208,6 +208,18 @@ export class GroupWorld implements StepsHost, ProcessHost {
     if (isThere) throw new OracleError(`F12: save ${newest} of group ${group} is given up, and all of its images are there`);
   }
 
+  /** F12: when a save is committed, all copies are where they must be, as long as nobody has heard of a death. */
+  committed({ rank, channel }: GroupProcess, k: number): void {
+    const { members = [], epoch } = channel ?? {};
+    const group = this.groups[rank];
+    for (const owner of membersOf(this.groups, group))
+      for (const holder of this.placement.holders(owner, 0)) {
+        const other = this.processes[members[holder]];
+        if (other.channel?.epoch !== epoch || other.saves.pieceOf(owner, k) !== undefined) continue;
+        throw new OracleError(`F12: save ${k} of group ${group} is committed, and rank ${holder} has no copy of rank ${owner}`);
+      }
+  }
+
   private goBack(number: number): void {
     if (this.world.isDead(number)) return;
     const process = this.processes[number];

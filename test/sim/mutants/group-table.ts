@@ -39,7 +39,7 @@ export const PLANTED_GROUPS: readonly Planted[] = [
     edits: [
       edit(SAVES, 'if (!this.isSpreading || this.awaited.size > 0) return;', 'if (!this.isSpreading) return;\n    this.awaited.clear();'),
     ],
-    found: [{ profile: 'group', within: 60 }],
+    found: [{ profile: 'group', within: 10 }],
   },
   {
     name: 'number-of-a-try-used-again',

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { mcaArgs } from './lib/mca.mjs';
 import { median } from './lib/stats.mjs';
 
 /** Set for a rank of the job that is measured: the folder where it leaves its figures. */
@@ -128,7 +129,7 @@ function readOptions() {
     ranks: values.ranks.split(',').map((text) => whole(text, 'ranks')),
     rounds: whole(values.rounds, 'rounds'),
     limitMs: whole(values.limit, 'limit') * 1000,
-    mca: values.mca.flatMap((entry) => ['--mca', ...entry.split(' ')]),
+    mca: mcaArgs(values.mca),
     json: values.json,
     withMpi: !values['no-mpi'],
   };

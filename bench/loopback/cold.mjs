@@ -8,6 +8,7 @@ import { availableParallelism, cpus, loadavg } from 'node:os';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { mcaArgs } from '../lib/mca.mjs';
 import { median } from '../lib/stats.mjs';
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
@@ -95,7 +96,7 @@ function compare() {
   });
   const rounds = Number(values.rounds);
   if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds ${values.rounds}: expected a whole number from 1`);
-  const mca = values.mca.flatMap((entry) => ['--mca', ...entry.split(' ')]);
+  const mca = mcaArgs(values.mca);
   const load = loadavg()[0].toFixed(2);
   const lines = [
     '## Cold and steady',

@@ -9,6 +9,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { mcaArgs } from '../lib/mca.mjs';
 import { median } from '../lib/stats.mjs';
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
@@ -77,7 +78,7 @@ function openMpi(ranks, test, sizes, btl = 'tcp') {
 
 function multirail(ranks, test, sizes, btl = 'tcp', isSync = true) {
   const bench = ['bench', test, ...(test === 'barrier' ? [] : ['--sizes', sizes.join(',')])];
-  const mca = ['--mca', 'btl', `self,${btl}`, ...values.mca.flatMap((entry) => ['--mca', ...entry.split(' ')])];
+  const mca = ['--mca', 'btl', `self,${btl}`, ...mcaArgs(values.mca)];
   if (ranks > 2)
     return averages(output(process.execPath, [CLI, ...bench, '-n', String(ranks), ...(isSync ? ['--sync'] : []), ...mca]), test);
   // Blocking calls, as MPI's are, and each rank on its own processor, as Open MPI places its own.

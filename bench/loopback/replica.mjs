@@ -9,6 +9,7 @@ import { availableParallelism, cpus, loadavg } from 'node:os';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { mcaArgs } from '../lib/mca.mjs';
 import { median } from '../lib/stats.mjs';
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
@@ -151,7 +152,7 @@ async function compare() {
   const [pairs, passes, messages] = [values.pairs, values.passes, values.messages].map(Number);
   for (const [name, count] of Object.entries({ pairs, passes, messages }))
     if (!Number.isInteger(count) || count < 1) throw new Error(`--${name} ${values[name]}: expected a whole number from 1`);
-  const mca = values.mca.flatMap((entry) => ['--mca', ...entry.split(' ')]);
+  const mca = mcaArgs(values.mca);
   const load = loadavg()[0].toFixed(2);
   const work = { kind: 'product', count: passes };
   const talk = { kind: 'latency', count: messages };

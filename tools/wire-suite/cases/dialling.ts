@@ -18,8 +18,9 @@ const EPOCHS_BETWEEN = 20;
 
 const begin = (t: CaseContext, options: SessionOptions = {}): Promise<Session> => Session.begin(t, { role: 'dial', ...options });
 
-/** So often a rail is dialled in vain, each time after a pause that lies between these two whatever the parameters of an implementation. */
+/** So often a rail is dialled in vain; pauses grow, and after so many lie between these two whatever the parameters of an implementation. */
 const ATTEMPTS = 12;
+const ATTEMPTS_UNTIL_GROWN = 6;
 const PAUSE_MS_MIN = 15;
 const PAUSE_MS_MAX = 5000;
 
@@ -208,13 +209,16 @@ export const DIALLING_CASES: readonly Case[] = [
     clauses: ['RE-2', 'DL-7'],
     run: async (t) => {
       const session = await begin(t);
-      const beganMs = performance.now();
+      // A pause begins when the attempt has failed. A busy machine makes it longer, and none shorter.
+      let shortestMs = Number.POSITIVE_INFINITY;
+      let closedMs = 0;
       for (let i = 0; i < ATTEMPTS; i++) {
         const { connection } = await session.accepted('RE-2', Math.max(t.config.limitMs, PAUSE_MS_MAX));
+        if (i >= ATTEMPTS_UNTIL_GROWN) shortestMs = Math.min(shortestMs, performance.now() - closedMs);
         connection.close();
+        closedMs = performance.now();
       }
-      const tookMs = performance.now() - beganMs;
-      t.check('RE-2', tookMs > ATTEMPTS * PAUSE_MS_MIN, `${ATTEMPTS} attempts took ${Math.round(tookMs)} ms: there are pauses`);
+      t.check('RE-2', shortestMs > PAUSE_MS_MIN, `${ATTEMPTS} attempts, the shortest pause of the last ones ${Math.round(shortestMs)} ms`);
       const rail = await session.accept('DL-7');
       await session.stays('DL-7', rail, 'the attempt that is answered at last');
     },

@@ -121,7 +121,7 @@ export class CollectiveRuns extends ObjectMessages {
     this.scope.shared = this.wantsMemory ? this.memory : undefined;
   }
 
-  /** With the first collective, which is the same at every rank. */
+  /** With the first collective that may go through it, which is the same at every rank. */
   private setUpMemory(memory: SharedCalls): void {
     const { proc } = this;
     memory.setUpBegins();
@@ -159,7 +159,8 @@ export class CollectiveRuns extends ObjectMessages {
   protected begin<T>(call: Call<T>, scope: Scope = this.scope, tag?: number): Operation<T> {
     if (!this.arePlacesKnown) this.lookForPlaces();
     // Persistent ones, which have a tag, are started in any order.
-    if (scope === this.scope && tag === undefined && this.memory?.isIdle === true) this.setUpMemory(this.memory);
+    const { shared } = this.scope;
+    if (scope === this.scope && tag === undefined && shared?.isIdle === true) this.setUpMemory(shared);
     const sinceMs = tracedSince();
     const operation = this.proc.takeOperation<T>().begin(scope, call.signature, tag ?? this.takeTag());
     if (sinceMs !== undefined) {

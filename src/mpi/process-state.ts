@@ -59,7 +59,7 @@ interface KnownCommunicator {
   memberGone(): void;
   /** Nobody waits any more for memory that the ranks are about to share. */
   endsSetup(error: MultirailError): void;
-  /** It is gone. */
+  /** It is gone, or revoked: nothing of it goes through shared memory any more. */
   close(error: MultirailError): void;
 }
 
@@ -134,6 +134,8 @@ export class ProcessState implements LocalProcess {
   readonly memoryWaits: CollectiveWaits;
   /** Ranks of one host may share memory: the transport for it was asked for. Known once the transports are. */
   sharesMemory = false;
+  /** Members of the world of the start: everybody knows their hosts, and what they have said of shared memory. */
+  worldSizeAtStart = 0;
   /** The ranks of this host are more than the processors that they may use. */
   isCrowded = false;
   /** Processes that failed or left. */
@@ -234,6 +236,8 @@ export class ProcessState implements LocalProcess {
       const { scope, tag } = operation;
       if (idOf(scope.ctx) === id || (scope.ctx === freeing && tag === id)) operation.revoked(error);
     }
+    // No call goes through its memory any more, and who has yet to hear of it waits there for nobody's data: everybody hears.
+    communicator.close(error);
     this.contexts.revoke(id, error);
     this.lookSoon();
     this.lookAtDrains();
@@ -251,7 +255,8 @@ export class ProcessState implements LocalProcess {
   /** What all of these ranks know alike: they are on one host, and may share memory there. */
   mayShare({ size, worldRanks }: Group): boolean {
     if (!this.sharesMemory || size < 2 || size > sharedRanksMax(this.tuning)) return false;
-    return worldRanks.every((world) => this.hostOf(world) === this.hostOf(worldRanks[0]));
+    const host = this.hostOf(worldRanks[0]);
+    return worldRanks.every((world) => world < this.worldSizeAtStart && this.hostOf(world) === host);
   }
 
   /** A collective with that tag has begun here, on the communicator that uses this context for them. */

@@ -292,10 +292,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       throw error;
     }
     for (const module of this.modules) this.engine.addModule(module);
-    // Asked for, though it may not work here: the same at every rank. Where failures are survived, collectives go by messages alone, which
-    // a revocation ends.
+    // Asked for, though it may not work here: the same at every rank.
     const asked = SHARED_MEMORY in (this.entry?.btl ?? {}) || SHARED_MEMORY in (this.entry?.excluded ?? {});
-    this.proc.sharesMemory = asked && this.proc.ft === undefined && this.pair === undefined;
+    this.proc.sharesMemory = asked && this.pair === undefined;
+    this.proc.worldSizeAtStart = job.size - this.params.int('ft_spares');
     this.moveTo('ACTIVE');
     this.pair?.start(this.book, job.hostId);
     if (this.stay !== undefined) this.driver.onCall = this.stay.onCall;

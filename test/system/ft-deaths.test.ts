@@ -1,7 +1,10 @@
 // Deaths outside of the usual course, with a process for each rank: kills by plan and what `run` says of them, a process that was declared
 // dead and lives, a death before init() is through, rank 0's, the launcher's, and what a rank says of whom it waits for when one is dead.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadNative } from '../../src/native/load.ts';
 import { type BuiltCode, buildCode, startNode, untilGone } from '../support/helpers.ts';
+
+const noNative = loadNative().reason;
 
 let code: BuiltCode;
 beforeAll(async () => {
@@ -40,6 +43,18 @@ test('a random plan kills so many as it says, and never the last', async () => {
   expect(stdout).toMatch(/rank \d: failed \d \d, left 1/);
   expect(exitCode, stderr).toBe(0);
 }, 50_000);
+
+test.skipIf(noNative !== undefined)(
+  `collectives go through shared memory until a member dies or somebody revokes, and among those who are left again (${noNative ?? 'sm'})`,
+  async () => {
+    const { code: exitCode, stdout, stderr } = await run(4, 'memory');
+    expect(exitCode, stderr).toBe(0);
+    expect(stdout).toContain('rank 0: ERR_PROC_FAILED; messages 0 0 0');
+    for (const rank of [2, 3])
+      expect(stdout).toContain(`rank ${rank}: ERR_PROC_FAILED ERR_PROC_FAILED ERR_REVOKED ERR_REVOKED; messages 0 0 0`);
+  },
+  50_000,
+);
 
 test('a process that was declared dead and lives ends itself with code 70 and a sentence, or ends every call with an error', async () => {
   const [exits, goesOn] = await Promise.all([run(3, 'declared'), run(3, 'declared', '--mca', 'ft_on_own_failure', 'error')]);

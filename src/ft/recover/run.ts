@@ -95,6 +95,8 @@ class Run {
   }
 
   async play<T>(body: (job: FtJob) => T | Promise<T>): Promise<T> {
+    const { world } = this.mpi;
+    const { usesSharedMemory } = world;
     try {
       return await this.playOn(body);
     } catch (error) {
@@ -106,6 +108,7 @@ class Run {
     } finally {
       this.notice.close();
       this.standbys?.close();
+      world.usesSharedMemory = usesSharedMemory;
     }
   }
 

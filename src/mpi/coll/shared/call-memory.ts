@@ -5,7 +5,7 @@
 //   SETTING_UP   its first collective has begun: the ranks make and map the memory (setup.ts); calls that want it wait
 //   READY        every rank has mapped it
 //   REFUSED      a rank could not: all go on by messages
-//   CLOSED       the communicator is gone
+//   CLOSED       the communicator is gone, or revoked
 //
 // Calls take their turn in the order in which they have begun, which is the same at every rank, and one at a time. A rank that is in call T has
 // thus finished all earlier ones, and a slot may be written again when every rank has finished the call that it was written for.
@@ -134,7 +134,7 @@ export class SharedCalls implements CallMemory {
     this.moveTo('READY');
   }
 
-  /** The communicator is gone: calls that are under way end with the error. */
+  /** The communicator is gone, or revoked: calls that are under way end with the error. */
   close(error: MultirailError): void {
     if (this.state === 'CLOSED') return;
     for (const call of [...this.line, ...this.apart]) if (!call.done) call.fail(error, true);
@@ -517,6 +517,9 @@ export class SharedCalls implements CallMemory {
     if (this.state !== 'READY' || active === undefined || active.done) return;
     this.check(active);
     const { scope, segment, words } = this;
+    // A member for which the memory is not there, since it heard of a death while that was made, makes the call by messages, and puts nothing here.
+    const death = scope.proc.failureOf?.(scope);
+    if (death !== undefined) active.fail(death, false);
     for (const member of this.missing(active)) {
       if (active.done) return;
       const hasPassed = this.use !== CLEARED && isAfter(Atomics.load(words, segment.clearAt(member)), this.call) && !this.has(member);

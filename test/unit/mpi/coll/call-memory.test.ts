@@ -1,9 +1,10 @@
-// What a collective through shared memory makes of a member that is gone while the memory is still being set up here.
+// What a collective through shared memory makes of a member that is gone, also while the memory is still being set up here.
 import { expect, describe as group, test } from 'vitest';
 import { MultirailError } from '../../../../src/errors.ts';
 import type { Operation } from '../../../../src/mpi/coll/operation.ts';
 import type { MemoryCall, Scope } from '../../../../src/mpi/coll/scope.ts';
 import { SharedCalls } from '../../../../src/mpi/coll/shared/call-memory.ts';
+import { CONTRIBUTION, SharedSegment, segmentBytes } from '../../../../src/mpi/coll/shared/segment.ts';
 import type { Ending } from '../../../../src/progress/peers.ts';
 
 const LEFT = new MultirailError('ERR_PROC_FAILED', 'rank 2 has left the job');
@@ -44,5 +45,42 @@ group('a member is gone while this rank sets up the memory', () => {
     const { failures, memory, call } = waiting(undefined);
     memory.check(call);
     expect(failures).toEqual([]);
+  });
+});
+
+group('a member has died that had put its part', () => {
+  /** Rank 0 of three waits for rank 1, which lives; rank 2 has died behind its part. */
+  function lookingSlowly(failureOf: (() => MultirailError) | undefined): MultirailError[] {
+    const failures: MultirailError[] = [];
+    const ended = { ended: DIED, failure: DIED };
+    const pml = { nextOpened: () => 0, iprobe: () => undefined };
+    const engine = { pml, endingOf: (rank: number) => (rank === 2 ? ended : undefined) };
+    const proc = { rank: 0, membersGone: 1, pml, engine, failureOf };
+    const scope = { name: 'world', rank: 0, size: 3, members: [0, 1, 2], proc };
+    const memory = new SharedCalls(scope as unknown as Scope, { add: () => undefined, ring: () => undefined });
+    const call = { done: false, tag: 1, code: 0, awaitMemory: () => undefined, fail: (error: MultirailError) => failures.push(error) };
+    memory.setUpBegins();
+    const segment = new SharedSegment(new ArrayBuffer(segmentBytes(3, 256)), 3, 256);
+    memory.setUpEnded(segment, () => undefined);
+    for (const member of [0, 2]) segment.words[segment.flagAt(member, CONTRIBUTION, 1)] = 1;
+    const steps = memory.run(
+      call as unknown as Operation,
+      function* () {},
+      function* () {},
+    );
+    steps.next();
+    expect(memory.look(call as unknown as MemoryCall)).toBe(true);
+    memory.expect(CONTRIBUTION, 0, 3, 1, 0);
+    expect(memory.look(call as unknown as MemoryCall)).toBe(false);
+    memory.lookSlowly(false);
+    return failures;
+  }
+
+  test('where deaths are survived the call ends: the one that is waited for may have no such memory, since it heard of the death in time', () => {
+    expect(lookingSlowly(() => DIED)).toEqual([DIED]);
+  });
+
+  test('else the call goes on, since its parts are there, or come', () => {
+    expect(lookingSlowly(undefined)).toEqual([]);
   });
 });

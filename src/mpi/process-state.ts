@@ -236,7 +236,7 @@ export class ProcessState implements LocalProcess {
       const { scope, tag } = operation;
       if (idOf(scope.ctx) === id || (scope.ctx === freeing && tag === id)) operation.revoked(error);
     }
-    // No call goes through its memory any more, and who has yet to hear of it waits there for nobody's data: everybody hears.
+    // A member that still waits in its memory hears of the revocation, too.
     communicator.close(error);
     this.contexts.revoke(id, error);
     this.lookSoon();

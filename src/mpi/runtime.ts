@@ -149,9 +149,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.blocking = this.pair?.waiter ?? new BlockingWaiter(this.engine, this.driver, this.params.int('mpi_blocking_spin_us'));
     this.proc = new ProcessState(this.engine, this.blocking, place?.rank ?? job.rank, tuningOf(params), native, this.pair);
     const spares = checkSpares(job, params.int('ft_spares'));
+    const worldSize = job.size - spares;
+    this.proc.worldSizeAtStart = worldSize;
     if (survivesFailures(params)) this.proc.ft = this.makeFaultTolerance(spares);
     this.standby = new StandbyPool(() => this.proc.ft?.ulfm.standbys.ready.length ?? 0);
-    if (isLate(job) || this.process >= job.size - spares)
+    if (isLate(job) || this.process >= worldSize)
       this.duty = dutyOf(job, this.proc, {
         onCalled: (place, role) => this.sitDown(place, role),
         onUnneeded: () => void this.leaveUnneeded(),
@@ -166,7 +168,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       this.proc.lookAtBlockedCalls(nowMs);
     };
     if (this.duty !== undefined) return;
-    const members = Array.from({ length: place?.ranks ?? job.size - spares }, (_, rank) => rank);
+    const members = Array.from({ length: place?.ranks ?? worldSize }, (_, rank) => rank);
     this.place = { world: new Communicator(this.proc, 'world', WORLD_ID, new Group(members, this.proc.rank)), role: 'initial' };
   }
 
@@ -295,7 +297,6 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     // Asked for, though it may not work here: the same at every rank.
     const asked = SHARED_MEMORY in (this.entry?.btl ?? {}) || SHARED_MEMORY in (this.entry?.excluded ?? {});
     this.proc.sharesMemory = asked && this.pair === undefined;
-    this.proc.worldSizeAtStart = job.size - this.params.int('ft_spares');
     this.moveTo('ACTIVE');
     this.pair?.start(this.book, job.hostId);
     if (this.stay !== undefined) this.driver.onCall = this.stay.onCall;

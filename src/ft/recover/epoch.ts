@@ -299,8 +299,6 @@ export class Saves {
     this.closeImages();
     this.series?.close();
     this.comm = comm;
-    // What is on its way at a save, and what is logged, are messages.
-    comm.usesSharedMemory = false;
     this.begun = new Deferred();
     this.isAhead = false;
     this.taken = -1;

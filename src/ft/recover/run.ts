@@ -97,6 +97,8 @@ class Run {
   async play<T>(body: (job: FtJob) => T | Promise<T>): Promise<T> {
     const { world } = this.mpi;
     const { usesSharedMemory } = world;
+    // What is on its way at a save, and what is logged, are messages. All communicators of the job are made of this one.
+    world.usesSharedMemory = false;
     try {
       return await this.playOn(body);
     } catch (error) {

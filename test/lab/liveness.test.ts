@@ -25,6 +25,8 @@ const RETURN_MS = 1100;
 /** On a busy machine what makes and heals faults takes seconds: the job is told when they are over. */
 const JOB_SECONDS_MAX = 30 + ROUNDS * 10;
 const KEY = 'tcp:mr0-mr0#0';
+/** Longer than any fault lasts. */
+const SILENT_LATE_MS = 10_000;
 /** Gaps are looked at from a little before the fault on: its command takes a few milliseconds. */
 const BEFORE_MS = 10;
 
@@ -76,11 +78,12 @@ describe.skipIf(unavailable !== undefined).each(only === undefined ? DRAWN : FAU
     beforeAll(
       async () => {
         await using lab = await Lab.create({ nodes: 2, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
-        // The kernels alone are to notice: what a rail holds would be late sooner.
+        // The kernels alone are to notice: what a rail holds would be late sooner. The side that keeps its carrier sees silence, and on a busy
+        // machine it may do so before the other side is told of its own port: where a carrier is to tell, silence has to wait.
         const job = startLabJob(
           lab,
           code,
-          { btl: 'self,tcp', bml_stall_timeout_ms: '0' },
+          { btl: 'self,tcp', bml_stall_timeout_ms: '0', ...(by === CARRIER && { btl_tcp_silent_ms: String(SILENT_LATE_MS) }) },
           { seconds: JOB_SECONDS_MAX, bytes: 64 * 1024, window: 16, gapMs: 5 },
         );
         await job.exchanging;

@@ -2,6 +2,7 @@
 // that moves between them.
 import type { BtlEndpoint, RailAttributes, RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
+import { settleShape } from '../util/shape.ts';
 import type { UsualTime } from './health.ts';
 
 export const RAIL_STATES = {
@@ -80,7 +81,7 @@ export class Rail {
   /** Highest epoch known to be over, and highest epoch ever seen or tried. */
   highestDead = 0;
   highestSeen = 0;
-  lastReason: RailReason | undefined;
+  lastReason: RailReason | undefined = undefined;
   /** Made after the start, of interfaces that came later. */
   readonly isAdded: boolean;
   readonly counters: RailCounters = {
@@ -98,7 +99,7 @@ export class Rail {
     trialMs: 0,
   };
   /** A connection attempt under way, perhaps while an epoch is live. */
-  attempt: { epoch: number; deadlineAliveMs: number } | undefined;
+  attempt: { epoch: number; deadlineAliveMs: number } | undefined = undefined;
   nextDialMs = 0;
   backoffMs = 0;
   /** When the last attempt began. */
@@ -212,6 +213,7 @@ export class Rail {
     this.attributes = endpoint.plan.attributes;
     this.isKnown = this.attributes.startRateMBps !== undefined;
     this.key = endpoint.plan.key;
+    for (const numbers of [this, this.counters, this.slow, this.avoided, this.usual]) settleShape(numbers);
   }
 
   /** Bytes per millisecond to reckon with. */

@@ -89,7 +89,7 @@ export class Rates {
   /** Bytes in flight are bounded to what the rail carries in windowMs, so that a slow rail holds no long queue (late binding). */
   private windowBytes(rail: Rail): number {
     const { windowMaxBytes, windowMs } = this.options;
-    return Math.min(windowMaxBytes, Math.max(this.windowMinBytes(rail), rail.expectedRate * windowMs));
+    return Math.round(Math.min(windowMaxBytes, Math.max(this.windowMinBytes(rail), rail.expectedRate * windowMs)));
   }
 
   private windowMinBytes(rail: Rail): number {

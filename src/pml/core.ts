@@ -125,11 +125,11 @@ export class PmlCore implements TransitionListener {
   /** Messages of ours that their receivers had not received when they left. */
   readonly neverReceived: Unreceived[] = [];
   /** Messages are logged; undefined: no message is, and nothing of it costs anything. */
-  tap: PmlTap | undefined;
+  tap: PmlTap | undefined = undefined;
   /** Observes every transition besides the ring (coverage in the simulator). */
-  transitionTap: TransitionListener | undefined;
+  transitionTap: TransitionListener | undefined = undefined;
   /** Sees every event that meets a message in a state: the (state, event) coverage of the simulator. */
-  eventTap: ((side: 'send' | 'recv', state: string, event: string) => void) | undefined;
+  eventTap: ((side: 'send' | 'recv', state: string, event: string) => void) | undefined = undefined;
   /** Scratch for outgoing packets; filled and encoded at once. */
   readonly out: Packet = newPacket();
   private readonly pool: PmlFrame[] = [];
@@ -276,9 +276,10 @@ export class PmlCore implements TransitionListener {
 
   private newFrame(peer: PmlPeer, use: FrameUse): PmlFrame {
     const frame = this.takeFrame();
-    this.out.creditLimit = this.creditFor(peer);
+    const creditLimit = this.creditFor(peer);
+    this.out.creditLimit = creditLimit;
     encodePacket(this.out, frame.headerView(packetBytes(this.out)));
-    frame.creditLimit = this.out.creditLimit;
+    frame.creditLimit = creditLimit;
     frame.use = use;
     frame.peer = peer;
     return frame;

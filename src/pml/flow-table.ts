@@ -10,9 +10,9 @@ export abstract class FlowTable<In> {
   readonly flowsOut = new Map<number, FlowOut>();
   readonly flowsIn = new Map<number, In>();
   private lastOutCtx = -1;
-  private lastOut: FlowOut | undefined;
+  private lastOut: FlowOut | undefined = undefined;
   private lastInCtx = -1;
-  private lastIn: In | undefined;
+  private lastIn: In | undefined = undefined;
 
   /** Of a context on which nothing has come. */
   protected abstract newFlowIn(): In;

@@ -2,6 +2,7 @@
 // a version byte, append-only. The rail's frame header covers every byte of a packet header by CRC32C, so that none is
 // decoded here that was not checked. docs/internals/PROTOCOL.md states the same layouts with golden frames.
 import { MultirailError } from '../errors.ts';
+import { settleShape } from '../util/shape.ts';
 
 export const PACKET_VERSION = 1;
 
@@ -98,7 +99,7 @@ export interface Packet {
 }
 
 export function newPacket(): Packet {
-  return {
+  const packet: Packet = {
     type: PACKET.CREDIT,
     flags: 0,
     creditLimit: 0,
@@ -123,6 +124,8 @@ export function newPacket(): Packet {
     deadRails: [],
     missing: [],
   };
+  settleShape(packet, ['epoch']);
+  return packet;
 }
 
 // Offsets. Common part, 16 bytes, on every packet.

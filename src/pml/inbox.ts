@@ -25,13 +25,13 @@ export class Inbox {
    * Whether messages may come for a context; undefined: for any, which comes into being with the first one. What is not admitted is a
    * copy of a message that was taken before its context was released.
    */
-  admits: ((ctx: number) => boolean) | undefined;
+  admits: ((ctx: number) => boolean) | undefined = undefined;
   private lastCtx = -1;
-  private lastContext: MatchContext | undefined;
+  private lastContext: MatchContext | undefined = undefined;
   /** Sees every match (the simulator's oracle). */
-  matchTap: ((ctx: number, source: number, tag: number, messageBytes: number, request: RecvRequest) => void) | undefined;
+  matchTap: ((ctx: number, source: number, tag: number, messageBytes: number, request: RecvRequest) => void) | undefined = undefined;
   /** Called when a message becomes visible to probes, so that blocked probes look again. */
-  onUnexpected: ((envelope: Envelope) => void) | undefined;
+  onUnexpected: ((envelope: Envelope) => void) | undefined = undefined;
 
   constructor(core: PmlCore, receiver: Receiver) {
     this.core = core;

@@ -17,9 +17,9 @@ export const ANY = -1;
 
 class Node<T> {
   readonly item: T;
-  list: List<T> | undefined;
-  prev: Node<T> | undefined;
-  next: Node<T> | undefined;
+  list: List<T> | undefined = undefined;
+  prev: Node<T> | undefined = undefined;
+  next: Node<T> | undefined = undefined;
   /** The links of the same item in another list. */
   readonly sibling: Node<T> | undefined;
   constructor(item: T, sibling: Node<T> | undefined) {
@@ -70,7 +70,7 @@ class PatternLists<L extends { head: unknown; source: number; tag: number }> {
   // The pattern asked for last: programs use one for many messages.
   private lastSource = Number.NaN;
   private lastTag = Number.NaN;
-  private lastList: L | undefined;
+  private lastList: L | undefined = undefined;
 
   constructor(make: () => L) {
     this.make = make;

@@ -54,9 +54,9 @@ export class Pml {
   private readonly packet: Packet = newPacket();
   private readonly byRank: (PmlPeer | undefined)[] = [];
   /** What becomes of the messages of a peer that dies, when they are logged. */
-  private succession: Succession | undefined;
+  private succession: Succession | undefined = undefined;
   /** Asked to add the peer of a rank that a command names for the first time. */
-  onFirstUse: ((rank: number) => void) | undefined;
+  onFirstUse: ((rank: number) => void) | undefined = undefined;
 
   constructor(options: PmlOptions, bml: Bml) {
     this.core = new PmlCore(options, bml);

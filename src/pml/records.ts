@@ -220,7 +220,7 @@ export class SendMessage implements Linked<OutMessage> {
   readonly sync: boolean;
   /** The signature of the collective call that it is a message of; 0 when it belongs to no call. */
   signature = 0;
-  request: SendRequest | undefined;
+  request: SendRequest | undefined = undefined;
   slot = 0;
   generation = 0;
   /** Bytes that travel with the envelope. */
@@ -447,12 +447,12 @@ export class PmlPeer extends FlowTable<FlowIn> {
   readonly recvs = new LinkedList<RecvMessage>();
 
   /** Set once, and never cleared. */
-  failure: MultirailError | undefined;
+  failure: MultirailError | undefined = undefined;
   saidBye = false;
   /** Its part in a succession (tap.ts); undefined while it is simply there. */
   channel: Channel | undefined = undefined;
   /** What a call to a peer that said BYE ends with. */
-  left: MultirailError | undefined;
+  left: MultirailError | undefined = undefined;
   /** We said BYE: nothing more is sent. */
   leaving = false;
   dirty = false;
@@ -539,8 +539,8 @@ export type FrameUse =
 
 /** A frame of the PML. */
 export class PmlFrame extends FrameMemory {
-  use: FrameUse | undefined;
-  peer: PmlPeer | undefined;
+  use: FrameUse | undefined = undefined;
+  peer: PmlPeer | undefined = undefined;
   /** The credit limit that this frame carries. */
   creditLimit = 0;
   /** Memory of a longer retained copy, from the pool of the core. */

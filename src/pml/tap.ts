@@ -59,7 +59,7 @@ export class Tap implements PmlTap {
   /** Contexts that were released since the last committed save: their numbers stay until a save is cut behind their end. */
   readonly released: number[] = [];
   /** What this process has sent again was another message than before. */
-  private difference: MultirailError | undefined;
+  private difference: MultirailError | undefined = undefined;
   private readonly core: PmlCore;
   private readonly sender: Sender;
   private readonly waiting = new Deque<WaitingSend>();

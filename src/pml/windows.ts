@@ -172,7 +172,7 @@ const NO_TARGETS: readonly PutTarget[] = [];
 /** The sender's side: where it may put, in this epoch of a message. */
 export class PutTargets {
   /** Undefined until the first one: most messages never have any. */
-  private numbers: Set<number> | undefined;
+  private numbers: Set<number> | undefined = undefined;
   private targets: readonly PutTarget[] = NO_TARGETS;
 
   /** False when a PUT of that number was here before. */

@@ -48,7 +48,7 @@ export class BlockingWaiter {
   private readonly poller: Poller | undefined;
   private readonly spinMs: number;
   /** Called before each sleep, with the time, and that of the call's beginning. */
-  onSleep: ((nowMs: number, beganMs: number) => void) | undefined;
+  onSleep: ((nowMs: number, beganMs: number) => void) | undefined = undefined;
   private crowdedUntilMs = Number.NEGATIVE_INFINITY;
   private crowdedMs = CROWDED_MIN_MS;
   private takenAwayAtMs = Number.NEGATIVE_INFINITY;

@@ -7,15 +7,15 @@ const TIMER_MAX_MS = 0x7fff_ffff;
 
 export class EventLoopDriver implements Driver {
   private readonly clock: Clock;
-  protected engine: Engine | undefined;
+  protected engine: Engine | undefined = undefined;
   private deferred = false;
   private yielded = false;
-  private timer: NodeJS.Timeout | undefined;
+  private timer: NodeJS.Timeout | undefined = undefined;
   private armedAtMs = Number.POSITIVE_INFINITY;
   /** Called behind each turn that begins with nothing of the application about to run. */
-  atRest: (() => void) | undefined;
+  atRest: (() => void) | undefined = undefined;
   /** The application has called: told before each turn that a call asks for. */
-  onCall: (() => void) | undefined;
+  onCall: (() => void) | undefined = undefined;
 
   constructor(clock: Clock = systemClock) {
     this.clock = clock;

@@ -59,17 +59,17 @@ export class Engine implements Upcalls {
   private readonly logLimit = new LogLimit((level, text) => this.hooks.log?.(level, text));
   private polls = 0;
   /** While all traffic goes through memory: those of `modules` that have rails there. */
-  private memoryModules: readonly BtlModule[] | undefined;
+  private memoryModules: readonly BtlModule[] | undefined = undefined;
   readonly poller: Poller | undefined;
   private readonly openings = new OpeningTimes();
   private readonly departure: Departure;
   private readonly dead: DeadPeers;
-  memoryWaits: MemoryWaits | undefined;
-  private awaited: { readonly done: boolean } | undefined;
+  memoryWaits: MemoryWaits | undefined = undefined;
+  private awaited: { readonly done: boolean } | undefined = undefined;
   /** Called each time after the rails were polled, while somebody waits for what no request tells: that nothing is under way any more. */
-  afterWork: (() => void) | undefined;
+  afterWork: (() => void) | undefined = undefined;
   /** Called when isDrained or isLeft() may have changed. */
-  onDepartureStep: (() => void) | undefined;
+  onDepartureStep: (() => void) | undefined = undefined;
   private readonly polledListeners: (() => void)[] = [];
   satisfied = false;
   /** Calls that wait for messages which no request of theirs takes; and those of saves. */

@@ -5,7 +5,7 @@ export type LogLevel = 'debug' | 'info' | 'warn';
 
 export class LogLimit {
   private readonly write: (level: LogLevel, text: string) => void;
-  private windowMs = 0;
+  private windowMs = Number.NEGATIVE_INFINITY;
   private count = 0;
 
   constructor(write: (level: LogLevel, text: string) => void) {

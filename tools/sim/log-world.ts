@@ -412,7 +412,7 @@ export class LogWorld implements StepsHost {
 
   private listenTo(worker: Worker, source: number): void {
     const { pml } = this.engine(worker.number);
-    const buffer = new Uint8Array(SYNC_BYTES_MAX);
+    const buffer = Buffer.allocUnsafeSlow(SYNC_BYTES_MAX);
     const read = ({ error, receivedBytes, cancelled }: RecvRequest): boolean => {
       if (cancelled || error !== undefined) return false;
       worker.syncs.set(source, JSON.parse(new TextDecoder().decode(buffer.subarray(0, receivedBytes))) as Sync);

@@ -76,11 +76,11 @@ export class DialAttempt implements FramerHandler {
   private readonly handshake: DialerHandshake;
   private readonly progressAtStart: number | undefined;
   private dialings: Dialing[] = [];
-  private stream: ByteStream | undefined;
+  private stream: ByteStream | undefined = undefined;
   private againAt = Number.POSITIVE_INFINITY;
   private now = 0;
   private state: AttemptState = 'DIALING';
-  private framer: StreamFramer | undefined;
+  private framer: StreamFramer | undefined = undefined;
   /** Deadline of the present state in our own alive time: a pause of this process is not the peer's silence. */
   private dueAliveMs = Number.POSITIVE_INFINITY;
   private dueAt = 0;

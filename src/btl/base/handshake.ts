@@ -183,7 +183,7 @@ export class DialerHandshake {
   private readonly identity: HandshakeIdentity;
   private readonly peer: number;
   private readonly helloBytes: Uint8Array;
-  private challenge: Uint8Array | undefined;
+  private challenge: Uint8Array | undefined = undefined;
   /** Incarnation that the acceptor has proved; 0 before. */
   peerIncarnation = 0;
 
@@ -286,8 +286,8 @@ export class AcceptorHandshake {
   private state: AcceptorState = 'WAITING';
   private readonly identity: HandshakeIdentity;
   private readonly nonce: Uint8Array;
-  private helloBytes: Uint8Array | undefined;
-  private challenge: Uint8Array | undefined;
+  private helloBytes: Uint8Array | undefined = undefined;
+  private challenge: Uint8Array | undefined = undefined;
 
   constructor(identity: HandshakeIdentity, nonce: Uint8Array) {
     this.identity = identity;

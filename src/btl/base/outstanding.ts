@@ -7,7 +7,7 @@ export class OutstandingFrames {
   private frames: (Frame | null)[] = new Array<Frame | null>(SLOTS_MIN).fill(null);
   private lengths: number[] = new Array<number>(SLOTS_MIN).fill(0);
   /** Sorted by nothing: refusals are rare. Positions since the beginning of the epoch. */
-  private refused: Set<number> | undefined;
+  private refused: Set<number> | undefined = undefined;
   /** Frames ever pushed, and ever shifted. */
   private pushed = 0;
   private shifted = 0;

@@ -15,7 +15,7 @@ export function socketFailure(error: NodeJS.ErrnoException, connecting: boolean)
 
 export abstract class QueuedStream implements ByteStream {
   status: StreamStatus;
-  failure: RailReason | undefined;
+  failure: RailReason | undefined = undefined;
   localAddress = '';
   remoteAddress = '';
   remotePort = 0;

@@ -100,7 +100,7 @@ export class RailLink implements Link, FramerHandler {
   private readonly frameBytesMax: number;
   private now = 0;
   private aliveMs = 0;
-  private ended: LinkEnd | undefined;
+  private ended: LinkEnd | undefined = undefined;
   private endDueAt = Number.POSITIVE_INFINITY;
   private endStarted = false;
 

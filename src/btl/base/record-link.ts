@@ -59,7 +59,7 @@ export abstract class RecordLink<Stream extends ByteStream> implements Link {
   protected upcallsMade = 0;
   protected now = 0;
   protected aliveMs = 0;
-  protected ended: LinkEnd | undefined;
+  protected ended: LinkEnd | undefined = undefined;
   protected endDueAt = Number.POSITIVE_INFINITY;
   private reportDueAt = 0;
   private reportedAliveMs = 0;

@@ -2,6 +2,7 @@
 // ws, which differ only in the stream.
 import { randomBytes } from 'node:crypto';
 import { assert } from '../../util/assert.ts';
+import { settleShape } from '../../util/shape.ts';
 import {
   type BtlEndpoint,
   type BtlModule,
@@ -72,12 +73,12 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
   /** The peer's newest address as its module published it. */
   remote: unknown;
   /** Proves what belongs to the live epoch besides its connection (liveness); undefined when none is live. */
-  epochKey: Uint8Array | undefined;
+  epochKey: Uint8Array | undefined = undefined;
   private window = 1024 * 1024;
-  private link: Link | undefined;
+  private link: Link | undefined = undefined;
   /** Epochs that a fence ended and whose upcalls are owed. */
   private cutLinks: Link[] = [];
-  private attempt: DialAttempt | undefined;
+  private attempt: DialAttempt | undefined = undefined;
   private failures: FailedAttempt[] = [];
   private fencedEpoch = 0;
   private now = 0;
@@ -325,6 +326,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     }
     this.byeDelivered = false;
     this.link = this.module.link(this, epoch, stream, framer, this.now, this.aliveMs);
+    if (this.plan.attributes.isSteady !== true) for (const part of [this, this.link, stream, framer]) settleShape(part);
     this.epochKey = epochKey;
     this.module.epochBegan?.(this);
     this.upcallsMade++;

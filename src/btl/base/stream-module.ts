@@ -61,9 +61,9 @@ class Inbound implements FramerHandler {
   state: InboundState = 'HANDSHAKE';
   /** In our own alive time. */
   dueAliveMs = Number.POSITIVE_INFINITY;
-  check: InboundCheck | undefined;
-  step: AcceptorStep | undefined;
-  closeText: string | undefined;
+  check: InboundCheck | undefined = undefined;
+  step: AcceptorStep | undefined = undefined;
+  closeText: string | undefined = undefined;
 
   constructor(stream: ByteStream, machine: AcceptorHandshake) {
     this.stream = stream;

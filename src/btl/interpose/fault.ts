@@ -46,7 +46,7 @@ class FaultBtl implements FaultModule, FaultHost {
   private readonly outer = new Map<BtlEndpoint, FaultEndpoint>();
   private actions: FaultAction[];
   private readonly schedules = new Map<FaultEndpoint, RandomSchedule>();
-  private startMs: number | undefined;
+  private startMs: number | undefined = undefined;
   private stalledUntilMs = 0;
   private upcallCount = 0;
   private isClosed = false;

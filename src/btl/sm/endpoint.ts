@@ -5,7 +5,7 @@ import type { SmLink } from './sm-link.ts';
 
 export class SmEndpoint extends StreamEndpoint {
   /** The link that the module made last; it knows itself whether it is over. */
-  memoryLink: SmLink | undefined;
+  memoryLink: SmLink | undefined = undefined;
 
   register(memory: readonly Uint8Array[]): Registration | undefined {
     return this.memoryLink?.register(memory);

@@ -22,7 +22,7 @@ const nothing = (): void => {};
 
 export class UnixStream implements ByteStream, PollTarget {
   status: StreamStatus = 'open';
-  failure: RailReason | undefined;
+  failure: RailReason | undefined = undefined;
   readonly inboundBytes = 0;
   readonly localAddress: string;
   readonly remoteAddress: string;
@@ -46,7 +46,7 @@ export class UnixStream implements ByteStream, PollTarget {
   private queue: Uint8Array[] = [];
   queuedBytes = 0;
   /** Set by the dialer: what must be given back when the stream closes before a link took it. */
-  onClose: (() => void) | undefined;
+  onClose: (() => void) | undefined = undefined;
 
   private readonly note: () => void;
 

@@ -66,8 +66,8 @@ export abstract class IpModule extends StreamModule {
   private looking = false;
   /** Streams that were opened for a rail since its last epoch began. */
   private readonly dials = new Map<StreamEndpoint, number>();
-  private monitor: LinkMonitor | undefined;
-  private liveness: LivenessWatch | undefined;
+  private monitor: LinkMonitor | undefined = undefined;
+  private liveness: LivenessWatch | undefined = undefined;
   private addressChanged = false;
   private readonly peers = new Map<number, IpPeer>();
   /** Addresses have changed: they may make more rails. The second time is that of pairs that share no subnet. */

@@ -93,9 +93,9 @@ export class RailLiveness implements PollTarget, FramerHandler {
   private framesBefore = 0;
   private receivedBefore = 0;
   // The stream of the dialer's attempt.
-  private stream: ByteStream | undefined;
-  private framer: StreamFramer | undefined;
-  private outcome: 'welcomed' | 'failed' | undefined;
+  private stream: ByteStream | undefined = undefined;
+  private framer: StreamFramer | undefined = undefined;
+  private outcome: 'welcomed' | 'failed' | undefined = undefined;
   private attemptAt: number;
   private pauseMs = PAUSE_MIN_MS;
   private number = 0;

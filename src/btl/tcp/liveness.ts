@@ -103,7 +103,7 @@ export class SilenceJudge {
   state: SilenceState = 'QUIET';
   private readonly limits: SilenceLimits;
   private readonly data: Meter;
-  private beats: Meter | undefined;
+  private beats: Meter | undefined = undefined;
   /** Least round trip seen: that of the path, without delayed acknowledgements and queues. */
   private rttMs = Number.POSITIVE_INFINITY;
   /** The one pause of ours that is forgiven while nothing moves. */

@@ -18,7 +18,7 @@ export class NativeListener implements Listener, PollTarget {
   private readonly poller: Poller;
   private readonly onStream: (stream: NativeStream) => void;
   private fd: number;
-  private pause: NodeJS.Timeout | undefined;
+  private pause: NodeJS.Timeout | undefined = undefined;
 
   /** Throws as tcpListen does. */
   constructor(poller: Poller, address: string, port: number, options: SocketOptions, onStream: (stream: NativeStream) => void) {

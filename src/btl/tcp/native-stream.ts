@@ -53,7 +53,7 @@ const nothing = (): void => {};
 
 export class NativeStream implements ByteStream, PollTarget {
   status: StreamStatus;
-  failure: RailReason | undefined;
+  failure: RailReason | undefined = undefined;
   /** Nothing waits for poll() but in the kernel. */
   readonly inboundBytes = 0;
   queuedBytes = 0;
@@ -68,7 +68,7 @@ export class NativeStream implements ByteStream, PollTarget {
   private readonly native: NativeBinding;
   /** -1 once it is closed. */
   private fd: number;
-  private reader: StreamReader | undefined;
+  private reader: StreamReader | undefined = undefined;
   /** The poller says, or has not yet denied, that a read would find something. */
   private readable = false;
   /** The last read found the end of what was there: a turn of the engine that polls again at once is spared the call. */
@@ -88,7 +88,7 @@ export class NativeStream implements ByteStream, PollTarget {
   /** Bytes of the head chunk that are written. */
   private headSkip = 0;
   /** Set when a write failed: what came in before is still read, then the stream is closed for this reason. */
-  private writeFailure: RailReason | undefined;
+  private writeFailure: RailReason | undefined = undefined;
   private ended = false;
   private destroyed = false;
   private told = false;

@@ -5,7 +5,7 @@ import type { VerbsLink } from './verbs-link.ts';
 
 export class VerbsEndpoint extends StreamEndpoint {
   /** The link that the module made last; it knows itself whether it is over. */
-  pairLink: VerbsLink | undefined;
+  pairLink: VerbsLink | undefined = undefined;
 
   register(memory: readonly Uint8Array[]): Registration | undefined {
     return this.pairLink?.register(memory);

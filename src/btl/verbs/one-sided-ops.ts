@@ -17,8 +17,8 @@ export class OneSidedOps {
   private readonly port: LocalPort;
   private readonly pair: BufferedPair;
   private readonly list: OpUnderWay[] = [];
-  private lastKey: Uint8Array | undefined;
-  private lastWindow: Window | undefined;
+  private lastKey: Uint8Array | undefined = undefined;
+  private lastWindow: Window | undefined = undefined;
 
   constructor(rdma: typeof Rdma, port: LocalPort, pair: BufferedPair) {
     this.rdma = rdma;

@@ -67,9 +67,9 @@ export class BufferedPair {
   private found = 0;
   private at = 0;
   /** Undefined before open() and once it is destroyed. */
-  private pair: Rdma.QueuePair | undefined;
-  private queue: Rdma.CompletionQueue | undefined;
-  private region: Rdma.Region | undefined;
+  private pair: Rdma.QueuePair | undefined = undefined;
+  private queue: Rdma.CompletionQueue | undefined = undefined;
+  private region: Rdma.Region | undefined = undefined;
   // The completion that next() took: what it is, and whose.
   status = 0;
   isReceive = false;

@@ -12,7 +12,7 @@ const nothing = (): void => {};
 
 export class WsStream extends QueuedStream {
   private readonly ws: WebSocket;
-  private socket: Duplex | undefined;
+  private socket: Duplex | undefined = undefined;
 
   /** `socket` is the server's, known from the start; the client's comes with the upgrade. */
   constructor(ws: WebSocket, socket?: Socket) {

@@ -213,7 +213,7 @@ export class Rail {
     this.attributes = endpoint.plan.attributes;
     this.isKnown = this.attributes.startRateMBps !== undefined;
     this.key = endpoint.plan.key;
-    for (const numbers of [this, this.counters, this.slow, this.avoided, this.usual]) settleShape(numbers);
+    for (const part of [this, this.counters, this.slow, this.avoided, this.usual]) settleShape(part);
   }
 
   /** Bytes per millisecond to reckon with. */

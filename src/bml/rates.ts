@@ -86,7 +86,7 @@ export class Rates {
     return scale;
   }
 
-  /** Bytes in flight are bounded to what the rail carries in windowMs, so that a slow rail holds no long queue (late binding). */
+  /** Bytes in flight are bounded to what the rail carries in windowMs, so that a slow rail holds no long queue (late binding). A whole number, as everywhere. */
   private windowBytes(rail: Rail): number {
     const { windowMaxBytes, windowMs } = this.options;
     return Math.round(Math.min(windowMaxBytes, Math.max(this.windowMinBytes(rail), rail.expectedRate * windowMs)));

@@ -14,42 +14,43 @@ const OTHER = new Other();
 const settledClasses = new WeakSet<object>();
 
 /**
- * Writes each field that holds no object, or an empty array, once more with something else, and puts back what it held. `also` names fields
- * that hold an object and are set again later, and numbers that may be fractions or large although their names do not say so. What is learnt
- * of the first object of a class holds for all that come after it: for them the call does nothing.
+ * Writes each field that holds no object, or an empty array, once more with something else, and puts back what it held. `fractions` names
+ * numbers that may be fractions or large although their names do not say so. What is learnt of the first object of a class holds for all that
+ * come after it: for them the call does nothing.
  */
-export function settleShape(object: object, also: readonly string[] = []): void {
+export function settleShape(object: object, fractions: readonly string[] = []): void {
   const ownClass = object.constructor;
   if (ownClass !== Object) {
     if (settledClasses.has(ownClass)) return;
     settledClasses.add(ownClass);
   }
   const fields = object as Record<string, unknown>;
-  for (const name of also) assert(Object.hasOwn(fields, name), `${ownClass.name} has no field ${name}`);
-  for (const name of Object.keys(fields)) {
-    const value = fields[name];
-    for (const other of othersOf(name, value, also.includes(name))) fields[name] = other;
+  for (const name of fractions) assert(typeof fields[name] === 'number', `${ownClass.name} has no number ${name}`);
+  for (const [name, value] of Object.entries(fields)) {
+    for (const other of othersThan(value, fractions.includes(name) || UNITS.test(name))) fields[name] = other;
     fields[name] = value;
-    if (Array.isArray(value) && value.length === 0) {
+    if (isEmptyArray(value)) {
       value.push(OTHER);
       value.pop();
     }
   }
 }
 
-function othersOf(name: string, value: unknown, isNamed: boolean): unknown[] {
+function othersThan(value: unknown, mayBeFraction: boolean): unknown[] {
   switch (typeof value) {
     case 'number':
-      return isNamed || UNITS.test(name) ? [0.5] : [];
+      return mayBeFraction ? [0.5] : [];
     case 'boolean':
       return [!value];
     case 'string':
       return [value === '' ? 'other' : ''];
     case 'undefined':
       return [1, OTHER];
-    case 'object':
-      return value === null ? [1, OTHER] : isNamed || (Array.isArray(value) && value.length === 0) ? [OTHER] : [];
     default:
-      return [];
+      return isEmptyArray(value) ? [OTHER] : [];
   }
+}
+
+function isEmptyArray(value: unknown): value is unknown[] {
+  return Array.isArray(value) && value.length === 0;
 }

@@ -2,7 +2,6 @@
 // members (log-program.ts); saves are cut when all are at one and nothing is under way, and decided later; a process that dies is succeeded by
 // a standby, which begins with the newest committed save. What is decided (saves, successions) has one order, and each process hears of it as
 // late as the run has drawn. Standing in for agreement (src/ulfm, which has a profile of its own), the world decides.
-
 import { MultirailError } from '../../src/errors.ts';
 import type { HeldRecords } from '../../src/ft/events/holdings.ts';
 import { SendLog } from '../../src/ft/log/send-log.ts';
@@ -12,6 +11,7 @@ import type { Cut, Succession, Sync } from '../../src/pml/succession.ts';
 import { crc32cJs } from '../../src/util/crc32c.ts';
 import { Iov } from '../../src/util/iov.ts';
 import type { Prng } from '../../src/util/prng.ts';
+import { uninitialized } from './gather.ts';
 import { OUTCOMES_CTX, Outcomes } from './log-outcomes.ts';
 import { COVERED, type Program } from './log-program.ts';
 import { Steps, type StepsHost } from './log-steps.ts';
@@ -412,7 +412,7 @@ export class LogWorld implements StepsHost {
 
   private listenTo(worker: Worker, source: number): void {
     const { pml } = this.engine(worker.number);
-    const buffer = Buffer.allocUnsafeSlow(SYNC_BYTES_MAX);
+    const buffer = uninitialized(SYNC_BYTES_MAX);
     const read = ({ error, receivedBytes, cancelled }: RecvRequest): boolean => {
       if (cancelled || error !== undefined) return false;
       worker.syncs.set(source, JSON.parse(new TextDecoder().decode(buffer.subarray(0, receivedBytes))) as Sync);

@@ -93,6 +93,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     this.remote = remote;
     this.upcalls = module.upcalls;
     this.options = module.options;
+    if (plan.attributes.isSteady !== true) settleShape(this);
   }
 
   get endpoint(): BtlEndpoint {
@@ -326,7 +327,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     }
     this.byeDelivered = false;
     this.link = this.module.link(this, epoch, stream, framer, this.now, this.aliveMs);
-    if (this.plan.attributes.isSteady !== true) for (const part of [this, this.link, stream, framer]) settleShape(part);
+    if (this.plan.attributes.isSteady !== true) for (const part of [this.link, stream, framer]) settleShape(part);
     this.epochKey = epochKey;
     this.module.epochBegan?.(this);
     this.upcallsMade++;

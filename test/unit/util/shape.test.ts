@@ -51,8 +51,8 @@ describe('settleShape', () => {
     expect(plain).toEqual({ ms: null, textMs: 'a', totalMs: 3, list: [1] });
   });
 
-  test('a name that is no field is a mistake', () => {
-    expect(() => settleShape({ a: 1 }, ['b'])).toThrow(/has no field b/);
+  test('a name that is no number is a mistake', () => {
+    expect(() => settleShape({ a: 1 }, ['b'])).toThrow(/has no number b/);
   });
 });
 

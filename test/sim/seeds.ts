@@ -122,6 +122,21 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     story: 'All had ended while a rail was down: what it brought when it came back found nobody to receive it.',
   },
   {
+    profile: 'log',
+    seed: 13485,
+    story: 'Two successions had been decided, and a process that had heard of the first gave up the log that the second one needed.',
+  },
+  {
+    profile: 'log',
+    seed: 17352,
+    story: 'All went back, and a message of a process that had died, which a probe had taken, was held to the end.',
+  },
+  {
+    profile: 'log',
+    seed: 17914,
+    story: 'All went back, and who had sent a message that a probe had taken waited for its answer.',
+  },
+  {
     profile: 'replica',
     seed: 2445,
     story: 'The lead took a message that had come before its receive was posted, and did not wake the engine: the burst waited for ever.',

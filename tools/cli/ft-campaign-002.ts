@@ -1,5 +1,6 @@
 // `multirail ft campaign 002`: plays the jobs of tools/ft/campaign-002.ts one after the other, and kills their ranks when their time has come.
 import { rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { MultirailError } from '../../src/errors.ts';
@@ -20,6 +21,7 @@ import {
 } from '../ft/campaign-002.ts';
 import type { RankTask, RankWord } from '../ft/campaign-002-rank.ts';
 import type { Finding } from '../ft/papers.ts';
+import type { PlateWork } from '../ft/plate.ts';
 import { inFolder, rankCommand, toldToEnd } from './ft-campaign.ts';
 
 /** A job that has not ended after so many times its work, and a minute, is ended. */
@@ -76,8 +78,24 @@ async function runPlate(task: RankTask, spares: number, limitMs: number, hear: (
   }
 }
 
+/** Processor time of the steps of all ranks; a rank that took a dead one's place tells of its own steps alone. */
+class Work {
+  private seconds = 0;
+  private steps = 0;
+
+  add({ seconds, steps }: PlateWork): void {
+    this.seconds += seconds;
+    this.steps += steps;
+  }
+
+  get stepSeconds(): number {
+    return this.seconds / Math.max(1, this.steps);
+  }
+}
+
 /** Who dies in a job, and what becomes of it. */
 class Striker {
+  private readonly work = new Work();
   private readonly run: RecoveriesRun;
   /** The process that has each place, and the one that was killed there last. */
   private readonly processes = new Map<number, number>();
@@ -91,7 +109,7 @@ class Striker {
   private readonly restartSeconds: number[] = [];
   private beganMs: number | undefined;
   private hasEnded = false;
-  outcome: RecoveriesOutcome | undefined;
+  private ended: Pick<RecoveriesOutcome, 'wallSeconds' | 'inPlace' | 'lostSteps' | 'digest'> | undefined;
 
   constructor(run: RecoveriesRun) {
     this.run = run;
@@ -110,11 +128,13 @@ class Striker {
         for (const death of this.run.deaths)
           this.timers.push(setTimeout(() => this.due(death, job), Math.max(0, word.atMs + 1000 * death.atSeconds - Date.now())));
         return;
+      case 'worked':
+        this.work.add(word.work);
+        return;
       case 'ended': {
         this.stop();
         const { inPlace, lostSteps, digest, atMs } = word;
-        const wallSeconds = (atMs - (this.beganMs as number)) / 1000;
-        this.outcome = { wallSeconds, failures: this.failures, inPlace, lostSteps, restartSeconds: this.restartSeconds, digest };
+        this.ended = { wallSeconds: (atMs - (this.beganMs as number)) / 1000, inPlace, lostSteps, digest };
       }
     }
   }
@@ -145,6 +165,12 @@ class Striker {
     }
   }
 
+  /** When the job is over; undefined where its ranks have not come to the end. */
+  get outcome(): RecoveriesOutcome | undefined {
+    const { ended, failures, restartSeconds, work } = this;
+    return ended && { ...ended, stepWorkSeconds: work.stepSeconds, failures, restartSeconds };
+  }
+
   stop(): void {
     this.hasEnded = true;
     for (const timer of this.timers) clearTimeout(timer);
@@ -156,12 +182,15 @@ export async function playRecoveries(input: RecoveriesInput, say: (text: string)
   checkRecoveries(input);
   const limitMs = LIMIT_MORE_MS + 1000 * LIMIT_FACTOR * workSeconds(input);
   return await inFolder(async (folder) => {
-    let undisturbed: Undisturbed | undefined;
+    let told: Pick<Undisturbed, 'steps' | 'wallSeconds' | 'digest'> | undefined;
+    const work = new Work();
     const measured = await runPlate({ measuredSeconds: workSeconds(input) }, 0, limitMs, (word) => {
-      if (word.kind === 'undisturbed') ({ undisturbed } = word);
+      if (word.kind === 'undisturbed') told = word.undisturbed;
+      if (word.kind === 'worked') work.add(word.work);
     });
-    if (!measured.isWell || undisturbed === undefined)
+    if (!measured.isWell || told === undefined)
       throw new MultirailError('ERR_LAUNCH', `the undisturbed job came to no end:\n${measured.said.trimEnd()}`);
+    const undisturbed: Undisturbed = { ...told, stepWorkSeconds: work.stepSeconds, processors: availableParallelism() };
     say(`undisturbed: ${undisturbed.steps} steps in ${undisturbed.wallSeconds.toFixed(2)} s`);
     const played: RecoveriesPlayed[] = [];
     for (const run of recoveriesRuns(input, undisturbed)) {

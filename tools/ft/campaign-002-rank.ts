@@ -4,8 +4,8 @@ import type { FtJob } from '../../src/ft/recover/job.ts';
 import type { FtOptions } from '../../src/ft/recover/options.ts';
 import { run } from '../../src/ft/recover/run.ts';
 import type { Runtime } from '../../src/mpi/runtime.ts';
-import { PLATE_RANKS, type RecoveriesRun, type Undisturbed } from './campaign-002.ts';
-import { Plate } from './plate.ts';
+import { PLATE_RANKS, type RecoveriesOutcome, type RecoveriesRun, type Undisturbed } from './campaign-002.ts';
+import { Plate, type PlateWork } from './plate.ts';
 
 /** What ranks print, one a line, behind `campaign `. */
 export type RankWord =
@@ -13,8 +13,10 @@ export type RankWord =
   | { readonly kind: 'begins'; readonly rank: number; readonly process: number; readonly atMs: number }
   /** All have met, and begin to compute. */
   | { readonly kind: 'computes'; readonly atMs: number }
-  | { readonly kind: 'ended'; readonly atMs: number; readonly digest: string; readonly inPlace: number; readonly lostSteps: number }
-  | { readonly kind: 'undisturbed'; readonly undisturbed: Undisturbed };
+  | ({ readonly kind: 'ended'; readonly atMs: number } & Pick<RecoveriesOutcome, 'digest' | 'inPlace' | 'lostSteps'>)
+  /** At its end, of each rank: what the processors had to do for its steps. */
+  | { readonly kind: 'worked'; readonly rank: number; readonly work: PlateWork }
+  | { readonly kind: 'undisturbed'; readonly undisturbed: Pick<Undisturbed, 'steps' | 'wallSeconds' | 'digest'> };
 
 /** What the ranks of a job are told: a job of the campaign, or to measure the undisturbed one. */
 export type RankTask = { readonly run: RecoveriesRun; readonly folder: string } | { readonly measuredSeconds: number };
@@ -64,6 +66,7 @@ async function measure({ comm }: FtJob, seconds: number, say: Say): Promise<void
   for (let step = 0; step < steps[0]; step++) await plate.step();
   const digest = await plate.digest();
   const wallSeconds = (performance.now() - beganMs) / 1000;
+  say({ kind: 'worked', rank: comm.rank, work: plate.work });
   if (digest !== undefined) say({ kind: 'undisturbed', undisturbed: { steps: steps[0], wallSeconds, digest } });
 }
 
@@ -102,6 +105,7 @@ async function play(
     await job.next();
   }
   const digest = await plate.digest();
+  say({ kind: 'worked', rank, work: plate.work });
   if (digest !== undefined) {
     const { inPlace, lostSteps } = job.total;
     say({ kind: 'ended', atMs: Date.now(), digest, inPlace, lostSteps });

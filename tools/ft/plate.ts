@@ -4,6 +4,14 @@ import type { FtJob } from '../../src/ft/recover/job.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { CELLS, ownRows, part, relax, SWEEPS, strip } from './heat-strip.ts';
 
+export interface PlateWork {
+  seconds: number;
+  steps: number;
+}
+
+/** Steps of a process whose processor time is not counted. */
+const COLD_STEPS = 20;
+
 const digestOf = (plate: Float64Array): string => createHash('sha256').update(plate).digest('hex');
 
 /** Of a plate that nobody disturbs, in one process. */
@@ -14,8 +22,16 @@ export function undisturbedDigest(rows: number, steps: number): string {
   return digestOf(ownRows(now));
 }
 
+function processorUs(): number {
+  const { user, system } = process.cpuUsage();
+  return user + system;
+}
+
 export class Plate {
   readonly now: Float64Array;
+  /** Processor time of sweeps, and the steps that they were for: without repeated ones, and without the first ones, whose code is cold. */
+  readonly work: PlateWork = { seconds: 0, steps: 0 };
+  private coldSteps = COLD_STEPS;
   private readonly scratch: Float64Array;
   private readonly comm: Communicator;
   private readonly rows: number;
@@ -88,7 +104,11 @@ export class Plate {
         if (job.team.size > 1) throw error;
       }
     }
+    const beganUs = processorUs();
     relax(now, scratch, hasAbove, hasBelow);
+    if (job?.replaying === true || this.coldSteps-- > 0) return;
+    this.work.seconds += (processorUs() - beganUs) / 1e6;
+    this.work.steps++;
   }
 
   /** Of the whole plate, at rank 0. */

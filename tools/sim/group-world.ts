@@ -428,9 +428,8 @@ export class GroupWorld implements StepsHost, ProcessHost {
     });
   }
 
-  /** No message of a process that lives is on its way. */
-  get isDelivered(): boolean {
-    return this.world.isDeliveredAmong(this.processes.filter(({ number }) => !this.world.isDead(number)).map(({ number }) => number));
+  get living(): number[] {
+    return this.processes.filter(({ number }) => !this.world.isDead(number)).map(({ number }) => number);
   }
 
   /** Where each member is. */

@@ -186,6 +186,13 @@ export class Steps {
     return { place, request, buffer, isAgain: false };
   }
 
+  /** Its program is told to go back: what a probe has taken is received into nothing, as in src/mpi, since its sender waits for an answer. */
+  dropProbed(worker: Worker): void {
+    const probed = this.probed.get(worker);
+    if (probed !== undefined) this.host.pmlOf(worker.number).imrecv(probed, new Iov([]));
+    this.probed.delete(worker);
+  }
+
   private joined(worker: Worker): boolean {
     for (let first = worker.posted[0]; first !== undefined; first = worker.posted[0]) {
       if (!first.request.done) return false;

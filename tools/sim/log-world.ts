@@ -333,8 +333,8 @@ export class LogWorld implements StepsHost {
           worker.members[rank] = successor;
         }
         this.checkLog(worker);
-        // Only now: until the dead are held here, nothing else keeps the log.
-        succession.tap.mustKeep = false;
+        // Only now: until all of whom it is decided are held here, nothing else keeps the log.
+        succession.tap.mustKeep = worker.news.some(({ kind }) => kind === 'successors');
         worker.recorder?.beginEpoch(decision.epoch);
         for (const { successor } of decision.list) this.sync(worker, successor);
       }
@@ -438,6 +438,7 @@ export class LogWorld implements StepsHost {
     worker.isOver = true;
     worker.isBack = true;
     worker.succession?.giveUp(error);
+    this.steps.dropProbed(worker);
     for (const ctx of COVERED) pml.revokeContext(ctx, error);
   }
 
@@ -561,9 +562,8 @@ export class LogWorld implements StepsHost {
     });
   }
 
-  /** No message of a process that lives is on its way. */
-  get isDelivered(): boolean {
-    return this.world.isDeliveredAmong(this.workers.filter(({ number }) => !this.world.isDead(number)).map(({ number }) => number));
+  get living(): number[] {
+    return this.workers.filter(({ number }) => !this.world.isDead(number)).map(({ number }) => number);
   }
 
   /** Where each member is. */

@@ -559,10 +559,9 @@ export class SaveWorld extends UlfmWorld {
     return this.oracle.isFinished && this.working.every(({ phase }) => phase === 'ended' || phase === 'without spares');
   }
 
-  /** No message of a process that lives is on its way. */
-  get isDelivered(): boolean {
-    const living = this.processes.filter(({ number, isAlive }) => isAlive && !this.oracle.declared.has(number)).map(({ number }) => number);
-    return this.world.isDeliveredAmong(living);
+  /** Those that live, and of whom nobody says otherwise. */
+  get living(): number[] {
+    return this.processes.filter(({ number, isAlive }) => isAlive && !this.oracle.declared.has(number)).map(({ number }) => number);
   }
 
   /** Whoever lives has ended with the right result, or has been told that there are too few to go on; all alike. */

@@ -3,7 +3,6 @@
 // an undisturbed run, or are all told that there are not enough standbys.
 import type { SaveState } from '../../src/ft/checkpoint/save-states.ts';
 import { Prng } from '../../src/util/prng.ts';
-import { OracleError } from './oracle.ts';
 import { SaveWorld } from './save-world.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
 import { FAULT_KINDS, type FaultKind, newReport, passTime, type SwarmOptions, type SwarmReport, sumCounters, watchersOf } from './swarm.ts';
@@ -115,7 +114,7 @@ function finish(world: SaveWorld): void {
     sim.runUntil(isSettled, untilMs - sim.nowMs);
     world.checkEndings();
     // A rail that comes back brings what was on its way when everybody had ended: finalize() would find it with nobody to receive it.
-    if (!sim.runUntil(() => world.isDelivered, QUIET_MS)) throw new OracleError('I5: messages about saves are still on their way');
+    sim.mustDeliver(() => world.living, QUIET_MS);
     // When all members are dead, what the last of them has sent may still call standbys in: then it goes on.
     sim.runFor(50);
   } while (!isSettled() && sim.nowMs < untilMs);

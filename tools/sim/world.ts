@@ -553,9 +553,16 @@ export class World {
     this.oracle.checkUnchanged();
   }
 
-  /** Nothing that one of these ranks has sent to another is on its way: a rail that comes back later would find nobody to receive it. */
-  isDeliveredAmong(ranks: readonly number[]): boolean {
-    return ranks.every((rank) => ranks.every((peer) => this.processes[rank].engine.pml.undelivered(peer).length === 0));
+  /** Nothing that one of these ranks has sent to another may be on its way: a rail that comes back later would find nobody to receive it. */
+  mustDeliver(among: () => readonly number[], ms: number): void {
+    const undelivered = (rank: number, peer: number): string[] => this.processes[rank].engine.pml.undelivered(peer);
+    const isDelivered = (): boolean => {
+      const ranks = among();
+      return ranks.every((rank) => ranks.every((peer) => undelivered(rank, peer).length === 0));
+    };
+    if (this.runUntil(isDelivered, ms)) return;
+    const left = among().flatMap((rank) => among().flatMap((peer) => undelivered(rank, peer).map((text) => `${rank} to ${peer}: ${text}`)));
+    throw new OracleError(`I5: messages are still on their way: ${left.join('; ')}`);
   }
 
   /** All ranks finalize: nothing may be retained, held or owed (I6, I9). */

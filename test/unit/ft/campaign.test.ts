@@ -4,6 +4,7 @@ import { type CampaignInput, type CampaignOutcome, campaign000, campaignRuns, ju
 import {
   campaign002,
   checkRecoveries,
+  type RecoveriesCell,
   type RecoveriesInput,
   type RecoveriesOutcome,
   type RecoveriesPlayed,
@@ -144,7 +145,7 @@ test('campaign 004: what lies outside of the band, a wrong result and a job with
 });
 
 const RECOVERIES: RecoveriesInput = { scale: 0.01, runs: 3, rows: [1, 5], repeaters: [1, 2], seed: 1 };
-const UNDISTURBED = { steps: 9000, wallSeconds: 36, digest: 'right' };
+const UNDISTURBED = { steps: 9000, wallSeconds: 36, stepWorkSeconds: 0.002, processors: 2, digest: 'right' };
 
 test('campaign 002: all kinds meet the same deaths, by the rates of the table, and save by the pattern', () => {
   const runs = recoveriesRuns(RECOVERIES, UNDISTURBED);
@@ -187,8 +188,8 @@ test.each([
 
 test('campaign 002: judged is the mean of the pairs in each row, and the plate of each job', () => {
   const input = { ...RECOVERIES, runs: 2, rows: [2], repeaters: [1] };
-  const outcome = (wallSeconds: number, digest = 'right'): RecoveriesOutcome => {
-    return { wallSeconds, failures: [5, 1], inPlace: 5, lostSteps: 9, restartSeconds: [0.1, 0.2], digest };
+  const outcome = (wallSeconds: number, digest = 'right', stepWorkSeconds = 0.002): RecoveriesOutcome => {
+    return { wallSeconds, stepWorkSeconds, failures: [5, 1], inPlace: 5, lostSteps: 9, restartSeconds: [0.1, 0.2], digest };
   };
   /** Times of coordinated and asynchronous jobs, pair by pair. */
   const played = (times: readonly (readonly [number, number])[]): RecoveriesPlayed[] =>
@@ -204,9 +205,21 @@ test('campaign 002: judged is the mean of the pairs in each row, and the plate o
   expect(well.problems).toEqual([]);
   const { cells } = well.data as { cells: Record<string, number>[] };
   expect(cells.map(({ overheadSeconds }) => overheadSeconds)).toEqual([7, 3.5]);
-  expect(cells[1]).toMatchObject({ gainSeconds: 3.5, errorSeconds: 2.5, reduction: 0.5, failures: [5, 1] });
+  const gain = { seconds: 3.5, errorSeconds: 2.5 };
+  expect(cells[1]).toMatchObject({ gain, uncorrected: gain, reduction: 0.5, failures: [5, 1] });
   expect(cells[1].restartSeconds).toBeCloseTo(0.15, 9);
-  expect(well.lines.at(-1)).toMatch(/asynchronous, k = 1 +3.50 s +5.0 \/ 1.0 +150 ms +3.50 ± 2.50 s +50 % +25 % +31 %$/);
+  expect(well.lines.at(-1)).toMatch(/asynchronous, k = 1 +3.50 s +5.0 \/ 1.0 +150 ms +3.50 ± 2.50 s +3.50 ± 2.50 s +50 % +25 % +31 %$/);
+  // The machine was slower by a tenth while the second asynchronous job ran: two ranks share a processor, so its 9,000 steps took 3.6 s longer.
+  const slower = recoveriesRuns(input, UNDISTURBED).map((run): RecoveriesPlayed => {
+    if (run.repeaters === 0) return { run, outcome: outcome(42) };
+    return { run, outcome: run.index === 0 ? outcome(41) : outcome(44.6, 'right', 0.0022) };
+  });
+  const judged = campaign002(input, UNDISTURBED, slower);
+  expect(judged.problems).toEqual([]);
+  const [, cell] = (judged.data as { cells: RecoveriesCell[] }).cells;
+  expect(cell.gain?.seconds).toBeCloseTo(1, 9);
+  expect(cell.gain?.errorSeconds).toBeCloseTo(0, 9);
+  expect(cell.uncorrected?.seconds).toBeCloseTo(-0.8, 9);
   // One pair may be the other way round, but not the mean.
   expect(
     campaign002(

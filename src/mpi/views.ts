@@ -212,6 +212,10 @@ export interface PmlCounters {
   envelopesResent: number;
   /** Payload bytes sent again, eager and fragments. */
   bytesResent: number;
+  /** MATCH sent over another rail, too, because what their rail held was late. */
+  envelopesHedged: number;
+  /** Payload bytes of these. */
+  bytesHedged: number;
   /** Rendezvous messages restarted (NOTIFY of a new epoch). */
   restarts: number;
   /** RESTARTACKs obeyed. */

@@ -4,7 +4,7 @@ import type { Bml } from '../bml/bml.ts';
 import type { Rail } from '../bml/rail.ts';
 import { BUSY, DOWN, OK, type SendResult } from '../btl/btl.ts';
 import { IdTable } from '../util/id-table.ts';
-import { EMPTY_VIEWS, type Iov } from '../util/iov.ts';
+import { EMPTY_VIEWS, Iov } from '../util/iov.ts';
 import { MemoryPool } from '../util/memory-pool.ts';
 import { serialDiff } from '../util/serial.ts';
 import { newPmlCounters, type PmlCounters } from './counters.ts';
@@ -308,17 +308,33 @@ export class PmlCore implements TransitionListener {
     frame.peer = message.peer;
     frame.headerView(MATCH_HEADER_BYTES);
     encodeMatchWords(frame.headerWords, message.ctx, this.options.rank, message.tag, message.seq, signature);
+    this.retain(frame, payload);
+    return frame;
+  }
+
+  /** Copies a payload into the memory of a frame, or into memory of its own. */
+  private retain(frame: PmlFrame, payload: Iov): void {
     const { bytes } = payload;
-    if (bytes <= PACKED_PAYLOAD_BYTES_MAX) {
-      frame.packPayload(payload);
-      return frame;
-    }
+    if (bytes <= PACKED_PAYLOAD_BYTES_MAX) return frame.packPayload(payload);
     const memory = this.memory.take(bytes);
     payload.copyTo(memory, 0);
     frame.retained = memory;
     frame.payload = [memory.length === bytes ? memory : memory.subarray(0, bytes)];
     frame.payloadBytes = bytes;
-    return frame;
+  }
+
+  /** Gives a copy of an eager message, whose own frame a rail has, to one of these rails. */
+  sendEagerCopy(message: EagerMessage, original: PmlFrame, rails: readonly Rail[]): SendResult {
+    const { peer } = message;
+    const frame = this.takeFrame();
+    frame.headerView(MATCH_HEADER_BYTES);
+    for (let word = 0; word < MATCH_HEADER_BYTES / 4; word++) frame.headerWords[word] = original.headerWords[word];
+    frame.creditLimit = this.creditFor(peer);
+    putCreditWords(frame.headerWords, frame.creditLimit);
+    this.retain(frame, new Iov(original.payload));
+    frame.use = { kind: 'copy', message };
+    frame.peer = peer;
+    return this.give(peer, rails, frame);
   }
 
   /** Gives the frame of an eager message to a rail, for the first time or again. */
@@ -355,6 +371,7 @@ export class PmlCore implements TransitionListener {
       }
       const answer = rail.endpoint.send(frame);
       if (answer === OK) {
+        frame.rail = rail.index;
         if (!rail.needsFlush) this.touched(rail);
         if (peer.creditTelling < frame.creditLimit) peer.creditTelling = frame.creditLimit;
         return OK;

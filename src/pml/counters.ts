@@ -18,6 +18,8 @@ export const PML_COUNTERS = {
   freedContextDropped: 'Envelopes for a freed context, dropped.',
   envelopesResent: 'MATCH, RNDV and RGET sent again after their rail was lost.',
   bytesResent: 'Payload bytes sent again, eager and fragments.',
+  envelopesHedged: 'MATCH sent over another rail, too, because what their rail held was late.',
+  bytesHedged: 'Payload bytes of these.',
   restarts: 'Rendezvous messages restarted (NOTIFY of a new epoch).',
   restartAcks: 'RESTARTACKs obeyed.',
   restartNacks: 'RESTARTNACKs obeyed: the message had been received in full.',

@@ -1,12 +1,16 @@
 // Eager messages on the sending side: one frame that is also the retained copy, sent again from there until it is delivered.
 // Most messages of most programs are of this kind: nothing here allocates more than it must.
+import type { Rail } from '../bml/rail.ts';
 import { type CompletionStatus, DELIVERED, OK, REFUSED } from '../btl/btl.ts';
 import type { Iov } from '../util/iov.ts';
 import { COMPLETION_NAMES, type PmlCore } from './core.ts';
 import { nextSeq } from './flows.ts';
 import { ENVELOPE_CHARGE_BYTES } from './hdr.ts';
-import type { EagerMessage, PmlPeer } from './records.ts';
+import { EagerMessage, type PmlPeer } from './records.ts';
 import { moveSend } from './states.ts';
+
+/** Payload of the messages of one rail that go over another one when it is late. */
+const HEDGED_BYTES_MAX = 64 * 1024;
 
 export class EagerSender {
   private readonly core: PmlCore;
@@ -67,6 +71,31 @@ export class EagerSender {
     return true;
   }
 
+  /**
+   * What that rail holds is late, and these carry: its messages go over them, too, the oldest first, since others wait for them. Whichever copy
+   * comes first counts. The rail keeps what it has: if it is left, it comes back in doubt, as ever.
+   */
+  hedge(peer: PmlPeer, late: Rail, rails: readonly Rail[]): void {
+    const { core } = this;
+    const { counters } = core;
+    let bytesLeft = HEDGED_BYTES_MAX;
+    for (const message of peer.sends) {
+      if (!(message instanceof EagerMessage) || !message.envelopeOnRail || message.isHedged) continue;
+      const { frame, bytes } = message;
+      if (frame === undefined || frame.rail !== late.index || message.state !== 'ENVELOPE') continue;
+      bytesLeft -= bytes;
+      if (bytesLeft < 0 || core.sendEagerCopy(message, frame, rails) !== OK) return;
+      message.isHedged = true;
+      counters.envelopesHedged++;
+      counters.bytesHedged += bytes;
+    }
+  }
+
+  /** The copy needs no second one: if it is in doubt, there is still the frame that it is a copy of. */
+  onCopyCompleted(message: EagerMessage, status: CompletionStatus): void {
+    if (status === DELIVERED && message.state === 'ENVELOPE') this.finish(message);
+  }
+
   onCompleted(message: EagerMessage, status: CompletionStatus): void {
     const { core } = this;
     core.eventTap?.('send', message.state, `envelope ${COMPLETION_NAMES[status]}`);
@@ -96,7 +125,7 @@ export class EagerSender {
     if (frame === undefined || message.envelopeOnRail) return;
     message.frame = undefined;
     this.core.recycle(frame);
-    // A message that ended with its peer may still be in a queue.
-    if (!message.envelopeQueued) this.core.keepEager(message);
+    // A message that ended with its peer, or whose copy has come, may still be in a queue.
+    if (!message.envelopeQueued && !message.isHedged) this.core.keepEager(message);
   }
 }

@@ -334,6 +334,8 @@ export class Pml {
     if (use.kind === 'eager') return this.sender.eager.onCompleted(use.message, status);
     this.core.recycle(frame);
     switch (use.kind) {
+      case 'copy':
+        return this.sender.eager.onCopyCompleted(use.message, status);
       case 'envelope':
         return this.sender.onEnvelopeCompleted(use.message, status);
       case 'frag':
@@ -376,11 +378,17 @@ export class Pml {
     this.owed.railDown(this.peer(rank), railIndex, epoch);
   }
 
-  /** The rails that carry traffic to that peer are others than before. */
-  handleRailsChanged(rank: number): void {
-    const peer = this.peer(rank);
+  /**
+   * The rails that carry traffic to the peer of this one are others than before. What one holds may be late while others move: what can be waited
+   * for goes over them, too.
+   */
+  handleRailsChanged(changed: Rail): void {
+    const peer = this.peer(changed.peer);
     this.receiver.onRailsChanged(peer);
     this.core.markDirty(peer);
+    if (changed.state !== 'SUSPECT') return;
+    const others = peer.bml.eager.filter(({ state }) => state === 'UP');
+    if (others.length > 0) this.sender.eager.hedge(peer, changed, others);
   }
 
   handleWritable(rank: number): void {

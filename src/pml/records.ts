@@ -171,6 +171,8 @@ export class EagerMessage implements Linked<OutMessage> {
   /** It was on a rail before: sent again, it is counted as such. */
   firstSent = false;
   envelopeOnRail = false;
+  /** A copy of it went over another rail: nobody else uses this record, since that one may end later. */
+  isHedged = false;
   /** Standing in the peer's envelope queue. */
   envelopeQueued = false;
   /** It is known to have reached the peer's PML, or has ended with its peer. */
@@ -525,6 +527,7 @@ export class PmlPeer extends FlowTable<FlowIn> {
 /** What a frame on a rail stands for, so that its completion finds its way. */
 export type FrameUse =
   | { kind: 'eager'; message: EagerMessage }
+  | { kind: 'copy'; message: EagerMessage }
   | { kind: 'envelope'; message: SendMessage }
   | { kind: 'frag'; message: SendMessage; epoch: number; from: number; to: number }
   | { kind: 'notify'; message: SendMessage; epoch: number }
@@ -543,6 +546,8 @@ export class PmlFrame extends FrameMemory {
   peer: PmlPeer | undefined = undefined;
   /** The credit limit that this frame carries. */
   creditLimit = 0;
+  /** Number of the rail that took it last. */
+  rail = 0;
   /** Memory of a longer retained copy, from the pool of the core. */
   retained: Uint8Array | undefined = undefined;
   /** `use` of an eager message, kept with the frame, because making one for each message would cost an allocation. */

@@ -499,7 +499,7 @@ export class Engine implements Upcalls {
     this.memoryModules = this.carriesInMemory() ? this.modules.filter((module) => module.inMemory === true) : undefined;
     if (this.poller !== undefined) this.poller.memoryFirst = this.memoryModules !== undefined;
     const wasCarrying = CARRYING.has(from);
-    if (wasCarrying || rail.isCarrying) this.pml.handleRailsChanged(rail.peer);
+    if (wasCarrying || rail.isCarrying) this.pml.handleRailsChanged(rail);
     if (rail.isCarrying && !wasCarrying) {
       this.pml.handleRailUp(rail.peer, rail.index, rail.epoch);
       this.departure.railUp(rail, this.nowMs);

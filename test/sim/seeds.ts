@@ -128,6 +128,11 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
   },
   {
     profile: 'log',
+    seed: 67148,
+    story: 'A successor that came after the next succession was decided gave up the log that this one needed.',
+  },
+  {
+    profile: 'log',
     seed: 17352,
     story: 'All went back, and a message of a process that had died, which a probe had taken, was held to the end.',
   },

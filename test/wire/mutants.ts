@@ -625,6 +625,8 @@ export const UNSEEN_MUTANTS: Readonly<Record<string, string>> = {
   'eager-credit-kept':
     'the suite sends less than one credit without receives that are posted late; the simulator counts both sides at every step',
   'tail-stays-counted': 'needs more than 128 ranges missing at once; a scenario of the simulator has them',
+  'copy-in-doubt-ends': 'needs a second rail, that takes the copy and is lost with it; the simulator finds it',
+  'hedged-record-again': 'needs a copy that ends after the message that it is of; the simulator finds it',
   'old-restart-ack': 'needs a second restart while the answer to the first is still under way; the simulator finds it',
   'old-frag-answers': 'needs a fragment that overtakes the loss of the answer before it; the simulator finds it',
   'raildown-once':

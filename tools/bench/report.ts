@@ -50,8 +50,9 @@ export function reportLines(report: StreamReport): string[] {
   const dropped = receiverCounters.pml.envelopeDuplicates + receiverCounters.pml.fragDuplicates + receiverCounters.pml.fragStale;
   lines.push(`  duplicates dropped below the program: ${count(dropped)}`);
   if (senderCounters !== undefined) {
-    const { envelopesResent, bytesResent, restarts } = senderCounters.pml;
+    const { envelopesResent, bytesResent, envelopesHedged, bytesHedged, restarts } = senderCounters.pml;
     lines.push(`  sent again: ${count(envelopesResent)} envelopes, ${count(bytesResent)} bytes; rendezvous restarted: ${count(restarts)}`);
+    lines.push(`  sent over a second rail, since the first was late: ${count(envelopesHedged)} envelopes, ${count(bytesHedged)} bytes`);
   }
   return lines;
 }

@@ -5,7 +5,7 @@ import type { FtOptions } from '../../src/ft/recover/options.ts';
 import { run } from '../../src/ft/recover/run.ts';
 import type { Runtime } from '../../src/mpi/runtime.ts';
 import { PLATE_RANKS, type RecoveriesOutcome, type RecoveriesRun, type Undisturbed } from './campaign-002.ts';
-import { Plate, type PlateWork } from './plate.ts';
+import { newPlateWork, Plate, type PlateWork } from './plate.ts';
 
 /** What ranks print, one a line, behind `campaign `. */
 export type RankWord =
@@ -21,10 +21,13 @@ export type RankWord =
 /** What the ranks of a job are told: a job of the campaign, or to measure the undisturbed one. */
 export type RankTask = { readonly run: RecoveriesRun; readonly folder: string } | { readonly measuredSeconds: number };
 
-const ROWS = 96;
+const ROWS = 768;
 /** Steps before those by which a step is measured, and those. */
 const WARM_STEPS = 100;
 const MEASURED_STEPS = 200;
+
+/** Of this process: after a death its program may begin again. */
+const work = newPlateWork();
 
 type Say = (word: RankWord) => void;
 
@@ -60,13 +63,13 @@ async function measure({ comm }: FtJob, seconds: number, say: Say): Promise<void
   }
   const steps = Int32Array.of(Math.max(2, Math.round((1000 * seconds * MEASURED_STEPS) / (performance.now() - fromMs))));
   await comm.bcast(steps, 0);
-  const plate = new Plate(comm, ROWS);
+  const plate = new Plate(comm, ROWS, work);
   await comm.barrier();
   const beganMs = performance.now();
   for (let step = 0; step < steps[0]; step++) await plate.step();
   const digest = await plate.digest();
   const wallSeconds = (performance.now() - beganMs) / 1000;
-  say({ kind: 'worked', rank: comm.rank, work: plate.work });
+  say({ kind: 'worked', rank: comm.rank, work });
   if (digest !== undefined) say({ kind: 'undisturbed', undisturbed: { steps: steps[0], wallSeconds, digest } });
 }
 
@@ -79,7 +82,7 @@ async function play(
   const { comm, recovery } = job;
   const { rank, size } = comm;
   if (size !== PLATE_RANKS) throw new Error(`${size} ranks`);
-  const plate = new Plate(comm, ROWS);
+  const plate = new Plate(comm, ROWS, work);
   let step = 0;
   job.protect('plate', plate.own);
   job.protectValue('step', {
@@ -105,7 +108,7 @@ async function play(
     await job.next();
   }
   const digest = await plate.digest();
-  say({ kind: 'worked', rank, work: plate.work });
+  say({ kind: 'worked', rank, work });
   if (digest !== undefined) {
     const { inPlace, lostSteps } = job.total;
     say({ kind: 'ended', atMs: Date.now(), digest, inPlace, lostSteps });

@@ -11,7 +11,7 @@ import { SWEEPS } from './heat-strip.ts';
 import { Plate, undisturbedDigest } from './plate.ts';
 
 /** Rows of each rank: a step is mostly rest, since ranks share processors. */
-const ROWS = SWEEPS;
+const ROWS = 4 * SWEEPS;
 
 const mean = (values: readonly number[]): number =>
   values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,7 +1,7 @@
 // A strip of the heated plate of `multirail ft campaign 002`: the explicit scheme of paper 002, several sweeps in a step. A strip has so many rows of
 // its neighbours above and below as a step has sweeps, so one exchange of rows is enough for a step, and each row has the same bits whoever computes it.
 
-export const CELLS = 512;
+export const CELLS = 128;
 /** Sweeps of a step, and rows of each neighbour. Even, so that the result is where the state was. */
 export const SWEEPS = 16;
 const HOT = 100;

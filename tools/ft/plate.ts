@@ -4,10 +4,14 @@ import type { FtJob } from '../../src/ft/recover/job.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { CELLS, ownRows, part, relax, SWEEPS, strip } from './heat-strip.ts';
 
+/** Of a process: processor time of sweeps, and the steps that they were for, without repeated ones, and without the first ones, whose code is cold. */
 export interface PlateWork {
   seconds: number;
   steps: number;
+  coldSteps: number;
 }
+
+export const newPlateWork = (): PlateWork => ({ seconds: 0, steps: 0, coldSteps: COLD_STEPS });
 
 /** Steps of a process whose processor time is not counted. */
 const COLD_STEPS = 20;
@@ -29,15 +33,14 @@ function processorUs(): number {
 
 export class Plate {
   readonly now: Float64Array;
-  /** Processor time of sweeps, and the steps that they were for: without repeated ones, and without the first ones, whose code is cold. */
-  readonly work: PlateWork = { seconds: 0, steps: 0 };
-  private coldSteps = COLD_STEPS;
+  private readonly work: PlateWork;
   private readonly scratch: Float64Array;
   private readonly comm: Communicator;
   private readonly rows: number;
 
-  /** `rows` of each rank, at least SWEEPS. */
-  constructor(comm: Communicator, rows: number) {
+  /** `rows` of each rank, at least SWEEPS. `work`: where the work of its steps is counted. */
+  constructor(comm: Communicator, rows: number, work = newPlateWork()) {
+    this.work = work;
     this.comm = comm;
     this.rows = rows;
     this.now = strip(rows);
@@ -106,9 +109,10 @@ export class Plate {
     }
     const beganUs = processorUs();
     relax(now, scratch, hasAbove, hasBelow);
-    if (job?.replaying === true || this.coldSteps-- > 0) return;
-    this.work.seconds += (processorUs() - beganUs) / 1e6;
-    this.work.steps++;
+    const { work } = this;
+    if (job?.replaying === true || work.coldSteps-- > 0) return;
+    work.seconds += (processorUs() - beganUs) / 1e6;
+    work.steps++;
   }
 
   /** Of the whole plate, at rank 0. */

@@ -77,6 +77,9 @@ export interface Worker {
   logBegins: Map<string, number>;
 }
 
+/** It has been decided who succeeds somebody, and this process has yet to hear of it: its log is needed. */
+export const awaitsSuccessors = ({ news }: Pick<Worker, 'news'>): boolean => news.some(({ kind }) => kind === 'successors');
+
 /** By rank and context: the numbers that a log begins with once that save is committed. */
 export function beginsOf(members: readonly number[], { flows }: Cut): Map<string, number> {
   return new Map(flows.map(({ peer, ctx, nextOut }) => [`${members.indexOf(peer)}/${ctx}`, nextOut]));

@@ -15,7 +15,7 @@ import { uninitialized } from './gather.ts';
 import { OUTCOMES_CTX, Outcomes } from './log-outcomes.ts';
 import { COVERED, type Program } from './log-program.ts';
 import { Steps, type StepsHost } from './log-steps.ts';
-import { beginsOf, type Decision, type Image, newLogCounters, newWorker, type Save, type Worker } from './log-worker.ts';
+import { awaitsSuccessors, beginsOf, type Decision, type Image, newLogCounters, newWorker, type Save, type Worker } from './log-worker.ts';
 import { OracleError } from './oracle.ts';
 import { World, type WorldOptions } from './world.ts';
 
@@ -158,6 +158,7 @@ export class LogWorld implements StepsHost {
       { log: worker.log, covers: (ctx) => covered.has(ctx), digest: crc32cJs, ...(outcomes === undefined ? {} : { outcomes }) },
       members,
     );
+    worker.succession.tap.mustKeep = awaitsSuccessors(worker);
   }
 
   // ---------------------------------------------------------------- deaths and decisions
@@ -240,10 +241,8 @@ export class LogWorld implements StepsHost {
     }
     if (dead.length === 0) return;
     // A log that was given up and whose save is committed by this decision is whole again at whoever hears of it.
-    for (const number of this.members) {
-      const { succession } = this.workers[number];
+    for (const { succession } of this.members.map((number) => this.workers[number]))
       if (succession !== undefined) succession.tap.mustKeep = true;
-    }
     let isLost = false;
     const isWhole = this.members.every((number) => this.world.isDead(number) || this.willBeWhole(this.workers[number]));
     const lists = new Map<number, HeldRecords | undefined>();
@@ -334,7 +333,7 @@ export class LogWorld implements StepsHost {
         }
         this.checkLog(worker);
         // Only now: until all of whom it is decided are held here, nothing else keeps the log.
-        succession.tap.mustKeep = worker.news.some(({ kind }) => kind === 'successors');
+        succession.tap.mustKeep = awaitsSuccessors(worker);
         worker.recorder?.beginEpoch(decision.epoch);
         for (const { successor } of decision.list) this.sync(worker, successor);
       }

@@ -187,6 +187,20 @@ export const PLANTED: readonly Planted[] = [
     found: [{ profile: 'swarm', within: 20 }],
   },
   {
+    name: 'copy-in-doubt-ends',
+    sentence: 'A message whose copy over a second rail is in doubt counts as delivered.',
+    edits: [
+      edit(EAGER, "if (status === DELIVERED && message.state === 'ENVELOPE')", "if (status >= DELIVERED && message.state === 'ENVELOPE')"),
+    ],
+    found: [{ profile: 'stress', from: 100, within: 120 }],
+  },
+  {
+    name: 'hedged-record-again',
+    sentence: 'The record of a message is used again while a copy of it is on a second rail, whose end then ends another message.',
+    edits: [edit(EAGER, 'if (!message.envelopeQueued && !message.isHedged)', 'if (!message.envelopeQueued)')],
+    found: [{ profile: 'impaired', from: 1470, within: 1490 }],
+  },
+  {
     name: 'ack-once',
     sentence: 'An ACK in doubt is not sent again.',
     edits: [

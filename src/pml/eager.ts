@@ -78,6 +78,8 @@ export class EagerSender {
   hedge(peer: PmlPeer, late: Rail, rails: readonly Rail[]): void {
     const { core } = this;
     const { counters } = core;
+    // A group that goes back begins its contexts again with the numbers of its save: what the late rail brought then would pass for a new message.
+    if (core.tap?.options.within !== undefined) return;
     let bytesLeft = HEDGED_BYTES_MAX;
     for (const message of peer.sends) {
       if (!(message instanceof EagerMessage) || !message.envelopeOnRail || message.isHedged) continue;

@@ -1,7 +1,9 @@
 // Short messages on a rail that is late: they go over another rail, too, and count once, whichever copy comes first and whatever becomes of the
 // other one.
 import { expect, test } from 'vitest';
+import { SendLog } from '../../../src/ft/log/send-log.ts';
 import { ANY } from '../../../src/pml/match.ts';
+import { crc32cJs } from '../../../src/util/crc32c.ts';
 import { type Item, MemPair, OPTIONS, type Verdict } from '../../support/mem-pair.ts';
 import { pattern } from '../../support/pattern.ts';
 
@@ -75,6 +77,22 @@ test('the rail to which copies went is lost with them: nothing is sent for that,
   expect(pair.recv(1, into, 1).done).toBe(true);
   expect(into).toEqual(pattern(300, 1));
   expect(pair.engines[0].pml.counters).toMatchObject({ envelopesHedged: 1, envelopesResent: 0 });
+  expectClean(pair);
+});
+
+test('groups that go back begin their numbers again, so in such a job no message goes twice', () => {
+  const pair = new MemPair(2);
+  const log = new SendLog({ bytesMax: 100_000, slabBytes: 1000 });
+  pair.engines[0].pml.log({ log, covers: () => true, digest: crc32cJs, within: [1] }, [0, 1]);
+  pair.verdictOf = holdsMatches(0);
+  pair.send(0, pattern(300, 1), 1);
+  waitForCopies(pair);
+  expect(pair.inFlight(0)).toEqual(['MATCH']);
+  expect(pair.engines[0].bml.peers.get(1)?.rails[0].state).toBe('SUSPECT');
+  expect(pair.engines[0].pml.counters.envelopesHedged).toBe(0);
+  pair.verdictOf = () => 'pass';
+  const into = new Uint8Array(300);
+  expect(pair.recv(1, into, 1).done).toBe(true);
   expectClean(pair);
 });
 

@@ -54,7 +54,11 @@ function report(): void {
     handed += counters.payloadBytesSent;
   }
   const { pml } = mpi.counters();
-  const bytes: GrayBytes = { delivered: deliveries.bytes, sentAgain: pml.bytesResent + pml.bytesHedged, beyondOnce: handed - pml.bytesSent };
+  const bytes: GrayBytes = {
+    delivered: deliveries.bytes,
+    sentAgain: pml.bytesResent + pml.bytesHedged,
+    beyondOnce: handed - pml.bytesSent,
+  };
   const { lastAt, messages } = deliveries;
   say({ type: 'report', at: nowMs(), lastAt, messages, bytes, gaps: deliveries.takeGaps(), rails: [...byRail.values()] });
 }

@@ -13,6 +13,7 @@ import {
   encodeMatchWords,
   encodePacket,
   MATCH_HEADER_BYTES,
+  MATCH_WORDS,
   newPacket,
   PACKET,
   PACKET_NAMES,
@@ -308,32 +309,26 @@ export class PmlCore implements TransitionListener {
     frame.peer = message.peer;
     frame.headerView(MATCH_HEADER_BYTES);
     encodeMatchWords(frame.headerWords, message.ctx, this.options.rank, message.tag, message.seq, signature);
-    this.retain(frame, payload);
-    return frame;
-  }
-
-  /** Copies a payload into the memory of a frame, or into memory of its own. */
-  private retain(frame: PmlFrame, payload: Iov): void {
     const { bytes } = payload;
-    if (bytes <= PACKED_PAYLOAD_BYTES_MAX) return frame.packPayload(payload);
+    if (bytes <= PACKED_PAYLOAD_BYTES_MAX) {
+      frame.packPayload(payload);
+      return frame;
+    }
     const memory = this.memory.take(bytes);
     payload.copyTo(memory, 0);
     frame.retained = memory;
     frame.payload = [memory.length === bytes ? memory : memory.subarray(0, bytes)];
     frame.payloadBytes = bytes;
+    return frame;
   }
 
   /** Gives a copy of an eager message, whose own frame a rail has, to one of these rails. */
   sendEagerCopy(message: EagerMessage, original: PmlFrame, rails: readonly Rail[]): SendResult {
     const { peer } = message;
-    const frame = this.takeFrame();
-    frame.headerView(MATCH_HEADER_BYTES);
-    for (let word = 0; word < MATCH_HEADER_BYTES / 4; word++) frame.headerWords[word] = original.headerWords[word];
+    const frame = this.eagerFrame(message, original.headerWords[MATCH_WORDS.signature], new Iov(original.payload));
+    frame.use = { kind: 'copy', message };
     frame.creditLimit = this.creditFor(peer);
     putCreditWords(frame.headerWords, frame.creditLimit);
-    this.retain(frame, new Iov(original.payload));
-    frame.use = { kind: 'copy', message };
-    frame.peer = peer;
     return this.give(peer, rails, frame);
   }
 

@@ -327,13 +327,13 @@ export class PmlCore implements TransitionListener {
     const { peer } = message;
     const frame = this.eagerFrame(message, original.headerWords[MATCH_WORDS.signature], new Iov(original.payload));
     frame.use = { kind: 'copy', message };
-    frame.creditLimit = this.creditFor(peer);
-    putCreditWords(frame.headerWords, frame.creditLimit);
-    return this.give(peer, rails, frame);
+    const result = this.sendEagerFrame(peer, frame, rails);
+    if (result !== OK) this.recycle(frame);
+    return result;
   }
 
   /** Gives the frame of an eager message to a rail, for the first time or again. */
-  sendEagerFrame(peer: PmlPeer, frame: PmlFrame): SendResult {
+  sendEagerFrame(peer: PmlPeer, frame: PmlFrame, rails: readonly Rail[] = peer.bml.eager): SendResult {
     const creditLimit = this.creditFor(peer);
     if (frame.creditLimit !== creditLimit) {
       frame.creditLimit = creditLimit;
@@ -341,7 +341,7 @@ export class PmlCore implements TransitionListener {
     }
     const nested = this.sending;
     this.sending = true;
-    const result = this.offer(peer, peer.bml.eager, frame);
+    const result = this.offer(peer, rails, frame);
     this.sending = nested;
     return result;
   }

@@ -428,10 +428,6 @@ export class GroupWorld implements StepsHost, ProcessHost {
     });
   }
 
-  get living(): number[] {
-    return this.processes.filter(({ number }) => !this.world.isDead(number)).map(({ number }) => number);
-  }
-
   /** Where each member is. */
   describe(): string {
     return this.members

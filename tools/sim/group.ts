@@ -101,7 +101,7 @@ function finish(world: GroupWorld): void {
   if (!sim.runUntil(() => world.isFinished, QUIET_MS)) throw new OracleError(`F3: not everybody comes to the end: ${world.describe()}`);
   // Whoever went back may wait for the answer to a message that nobody receives any more.
   sim.runUntil(() => world.openRequests().length === 0, QUIET_MS);
-  sim.mustDeliver(() => world.living, QUIET_MS);
+  sim.mustDeliver(QUIET_MS);
   sim.runFor(50);
   const [open] = world.openRequests();
   if (open !== undefined) throw new OracleError(`F3: still waiting: ${open}`);

@@ -561,10 +561,6 @@ export class LogWorld implements StepsHost {
     });
   }
 
-  get living(): number[] {
-    return this.workers.filter(({ number }) => !this.world.isDead(number)).map(({ number }) => number);
-  }
-
   /** Where each member is. */
   describe(): string {
     return this.members

@@ -104,7 +104,7 @@ function finish(world: LogWorld): void {
   // Whoever went back may wait for the answer to a message that nobody receives any more.
   sim.runUntil(() => world.openRequests().length === 0, QUIET_MS);
   // A rail that comes back brings what was on its way when everybody had ended: finalize() would find it with nobody to receive it.
-  sim.mustDeliver(() => world.living, QUIET_MS);
+  sim.mustDeliver(QUIET_MS);
   sim.runFor(50);
   const [open] = world.openRequests();
   if (open !== undefined) throw new OracleError(`F3: still waiting: ${open}`);

@@ -114,7 +114,7 @@ function finish(world: SaveWorld): void {
     sim.runUntil(isSettled, untilMs - sim.nowMs);
     world.checkEndings();
     // A rail that comes back brings what was on its way when everybody had ended: finalize() would find it with nobody to receive it.
-    sim.mustDeliver(() => world.living, QUIET_MS);
+    sim.mustDeliver(QUIET_MS, () => world.living);
     // When all members are dead, what the last of them has sent may still call standbys in: then it goes on.
     sim.runFor(50);
   } while (!isSettled() && sim.nowMs < untilMs);

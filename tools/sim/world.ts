@@ -553,8 +553,8 @@ export class World {
     this.oracle.checkUnchanged();
   }
 
-  /** Nothing that one of these ranks has sent to another may be on its way: a rail that comes back later would find nobody to receive it. */
-  mustDeliver(among: () => readonly number[], ms: number): void {
+  /** Nothing that one of these ranks, or of those that live, has sent to another may be on its way: a rail that comes back later would find nobody to receive it. */
+  mustDeliver(ms: number, among = () => this.processes.map(({ rank }) => rank).filter((rank) => !this.isDead(rank))): void {
     const undelivered = (rank: number, peer: number): string[] => this.processes[rank].engine.pml.undelivered(peer);
     const isDelivered = (): boolean => {
       const ranks = among();

@@ -78,8 +78,6 @@ export class EagerSender {
   hedge(peer: PmlPeer, late: Rail, rails: readonly Rail[]): void {
     const { core } = this;
     const { counters } = core;
-    // A group that goes back begins its contexts again with the numbers of its save: what the late rail brought then would pass for a new message.
-    if (core.tap?.options.within !== undefined) return;
     let bytesLeft = HEDGED_BYTES_MAX;
     for (const message of peer.sends) {
       if (!(message instanceof EagerMessage) || !message.envelopeOnRail || message.isHedged) continue;
@@ -88,6 +86,7 @@ export class EagerSender {
       bytesLeft -= bytes;
       if (bytesLeft < 0 || core.sendEagerCopy(message, frame, rails) !== OK) return;
       message.isHedged = true;
+      peer.copiesOnRail++;
       counters.envelopesHedged++;
       counters.bytesHedged += bytes;
     }
@@ -95,6 +94,7 @@ export class EagerSender {
 
   /** The copy needs no second one: if it is in doubt, there is still the frame that it is a copy of. */
   onCopyCompleted(message: EagerMessage, status: CompletionStatus): void {
+    message.peer.copiesOnRail--;
     if (status === DELIVERED && message.state === 'ENVELOPE') this.finish(message);
   }
 
@@ -102,8 +102,10 @@ export class EagerSender {
     const { core } = this;
     core.eventTap?.('send', message.state, `envelope ${COMPLETION_NAMES[status]}`);
     message.envelopeOnRail = false;
-    if (message.state !== 'ENVELOPE') this.releaseFrame(message);
-    else if (status === DELIVERED) this.finish(message);
+    if (message.state !== 'ENVELOPE') {
+      message.peer.copiesOnRail--;
+      this.releaseFrame(message);
+    } else if (status === DELIVERED) this.finish(message);
     else {
       if (status === REFUSED) core.counters.refused++;
       core.queueEnvelope(message);
@@ -118,6 +120,7 @@ export class EagerSender {
     moveSend(message, 'DONE', core);
     core.retainedBytes -= message.bytes;
     peer.sends.delete(message);
+    if (message.envelopeOnRail) peer.copiesOnRail++;
     this.releaseFrame(message);
   }
 

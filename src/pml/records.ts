@@ -447,6 +447,8 @@ export class PmlPeer extends FlowTable<FlowIn> {
 
   readonly sends = new LinkedList<OutMessage>();
   readonly recvs = new LinkedList<RecvMessage>();
+  /** Frames on rails whose message is over, or has another one there: if they come, the peer drops them by their number. */
+  copiesOnRail = 0;
 
   /** Set once, and never cleared. */
   failure: MultirailError | undefined = undefined;

@@ -315,6 +315,7 @@ export class Sender {
     const { core } = this;
     message.envelopeOnRail = false;
     message.itemsOnRail--;
+    if (message.state === 'DONE') message.peer.copiesOnRail--;
     if (status === DELIVERED) message.envelopeDelivered = true;
     else if (message.state === 'ENVELOPE') {
       if (status === REFUSED) core.counters.refused++;
@@ -544,6 +545,7 @@ export class Sender {
     moveSend(message, 'DONE', core);
     core.sends.retire(message.slot, message.generation);
     message.peer.sends.delete(message);
+    if (message.envelopeOnRail) message.peer.copiesOnRail++;
     core.abandonedBytes -= message.copiedBytes;
     message.copiedBytes = 0;
     this.settle(message);

@@ -266,6 +266,20 @@ export class Succession {
     return true;
   }
 
+  /**
+   * The peer has the envelope of every message that left to it, and no second copy of one can come to it any more; or it is dead. Where it begins
+   * its contexts again with older numbers, such a copy would pass for a message of now.
+   */
+  isDrained(rank: number): boolean {
+    const { ended, copiesOnRail, railDowns, sends } = this.peer(rank);
+    if (ended !== undefined) return true;
+    // Until the peer knows that a rail is over, it takes what that one still brings.
+    if (copiesOnRail > 0 || railDowns.size > 0) return false;
+    for (const { ctx, envelopeOnRail, envelopeDelivered } of sends)
+      if (this.isCovered(ctx) && (envelopeOnRail || !envelopeDelivered)) return false;
+    return true;
+  }
+
   /** Nothing is here of that peer whose data is awaited by a receive of the program. */
   isWritten(rank: number): boolean {
     const { flowsIn, recvs } = this.peer(rank);

@@ -457,6 +457,7 @@ export class MemPair {
       lines.push(...pml.undelivered(1 - rank));
       if (peer.heldBytes !== 0) lines.push(`rank ${rank} holds ${peer.heldBytes} unexpected bytes`);
       if (pml.retainedBytes !== 0) lines.push(`rank ${rank} retains ${pml.retainedBytes} bytes`);
+      if (peer.copiesOnRail !== 0) lines.push(`rank ${rank} has ${peer.copiesOnRail} second copies on rails`);
       if (peer.restartNacks.size > 0 || peer.railDowns.size > 0) lines.push(`rank ${rank} owes something`);
     }
     return lines;

@@ -72,8 +72,8 @@ export class GroupProcess {
   private saving: Saving | undefined;
   /** Memory of an image that has come, and with which nothing has begun yet. */
   private fetched: Uint8Array | undefined;
-  /** It goes back, and takes what is on its way to it. */
-  private isTaking = false;
+  /** It goes back, and waits until that is so of what is on its way. */
+  private awaited: (() => boolean) | undefined;
   private begun: Begun | undefined;
   /** The program has come to so many calls in which it may save; somebody of its group is behind so many. */
   attempts = 0;
@@ -168,7 +168,7 @@ export class GroupProcess {
   // ---------------------------------------------------------------- a recovery
 
   meet(): void {
-    this.isTaking = false;
+    this.awaited = undefined;
     this.meeting = meetGroups(this.meetingHost());
   }
 
@@ -205,6 +205,7 @@ export class GroupProcess {
       sentTo: (rank) => succession.sentTo(members[rank]),
       hasTaken: (rank, sent) => succession.hasTaken(members[rank], sent),
       stopTo: (rank) => succession.stopTo(members[rank]),
+      isDrained: (rank) => succession.isDrained(members[rank]),
     };
   }
 
@@ -242,11 +243,11 @@ export class GroupProcess {
         for (const one of from) sent.push([one, new Map(valueIn<[number, number][]>(yield* channel.hear(one)))]);
         return sent;
       },
-      nextTurn: () => {
-        self.isTaking = true;
+      nextTurn: (_, isSo) => {
+        self.awaited = isSo;
       },
       *fetch(plan) {
-        self.isTaking = false;
+        self.awaited = undefined;
         if (self.fetched !== undefined) self.memory.give(self.fetched);
         self.fetched = undefined;
         const line = plan.lines[self.group];
@@ -335,6 +336,7 @@ export class GroupProcess {
     }
     this.worker = this.makeWorker();
     const { worker } = this;
+    worker.began = this.channel?.epoch ?? 0;
     this.saving = undefined;
     this.begun = undefined;
     this.savingCall = 0;
@@ -418,8 +420,7 @@ export class GroupProcess {
   get wantsTurn(): boolean {
     const { isOver, runs } = this.worker;
     if (this.saving?.worker === this.worker && runs && !isOver && this.saving.waiting?.isSo() === true) return true;
-    const streams = this.isTaking ? this.streams() : undefined;
-    return streams !== undefined && this.lives.hasTaken(streams);
+    return this.awaited?.() === true;
   }
 
   /** The program is at a call in which it may save. True: it goes on. */

@@ -153,6 +153,11 @@ export class GroupWorld implements StepsHost, ProcessHost {
     return lives.life > 0 || this.mustGoBack(this.groups[rank]);
   }
 
+  /** What a group says to itself is not logged, so it need not be the same when the group begins again. */
+  lifeOf({ rank, began }: Worker, other: number): number | undefined {
+    return this.groups[rank] === this.groups[other] ? began : undefined;
+  }
+
   /** Somebody of that group is dead, or has not begun in the place of a dead one: what its living ranks still do, they do once more. */
   private mustGoBack(group: number): boolean {
     return this.members.some(

@@ -41,6 +41,8 @@ export interface StepsHost {
   diverged(): void;
   /** That process has gone back with its group, and repeats what it did; or is about to go back. */
   isLaterLife?(number: number): boolean;
+  /** Messages between that worker and that rank are of this life of their group, and of no other; undefined: they are the same in every life. */
+  lifeOf?(worker: Worker, rank: number): number | undefined;
 }
 
 export class Steps {
@@ -89,7 +91,7 @@ export class Steps {
     const { place, state, rank, members, number, drifts } = worker;
     const isCollective = ctx === COLL_CTX;
     const buffer = isCollective ? worker.memory.subarray(0, bytes) : new Uint8Array(bytes);
-    fillMessage(buffer, payloadOf(state, place, tag));
+    fillMessage(buffer, this.valueNow(worker, to, payloadOf(state, place, tag)));
     const pml = this.host.pmlOf(number);
     const suppressed = worker.succession?.tap.counters.suppressed;
     const stalled = pml.counters.creditStalls;
@@ -113,6 +115,12 @@ export class Steps {
     if (drifts && bytes > 0) return this.host.diverged();
     request.onDone = () => this.host.wake(number);
     worker.sends.push({ place, request, buffer, isAgain: false });
+  }
+
+  /** What a message that has this value in every life has in this one. */
+  private valueNow(worker: Worker, rank: number, value: number): number {
+    const life = this.host.lifeOf?.(worker, rank);
+    return life === undefined ? value : mix(value, life);
   }
 
   /** All that was ever sent on it has come, here. Others may have yet to receive what this rank has sent. */
@@ -236,12 +244,13 @@ export class Steps {
     if (value === undefined) throw new OracleError(`F9: rank ${rank} receives a damaged message at ${place}`);
     const expected = this.program.expected[rank][place];
     this.seen.set(choiceKey(rank, place), value);
-    if (value !== expected && !this.program.isWild)
+    const { from } = this.program.ops[rank][place] as Receive;
+    if (!this.program.isWild && value !== (receivedBytes === 0 ? expected : this.valueNow(worker, from, expected as number)))
       throw new OracleError(`F9: rank ${rank} receives ${value} at ${place}; expected ${expected}`);
     // The buffer is the user's again.
     buffer.fill(0xcc);
     worker.ended = request as RecvRequest;
-    worker.state = mix(worker.state, value);
+    worker.state = mix(worker.state, this.program.isWild ? value : (expected as number));
   }
 
   // ---------------------------------------------------------------- outcomes

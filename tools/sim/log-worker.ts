@@ -58,6 +58,8 @@ export interface Worker {
   isBack: boolean;
   /** Members that died when its log was given up: what is sent to them, or waits for them, ends with an error. */
   readonly notHeld: Set<number>;
+  /** The epoch in which it has begun, with all of its group: where groups go back, their messages among themselves carry it. */
+  began: number;
   /** It is a successor whose program does not repeat itself. */
   drifts: boolean;
   /** A request that has ended, to be used again. */
@@ -107,6 +109,7 @@ export function newWorker(number: number, log: SendLog, isCalled: boolean): Work
     isOver: false,
     isBack: false,
     notHeld: new Set(),
+    began: 0,
     drifts: false,
     ended: undefined,
     memory: new Uint8Array(COLL_BYTES_MAX),

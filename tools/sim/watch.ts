@@ -90,6 +90,7 @@ function checkBounds({ rank, engine }: Watched): void {
     throw new OracleError(`I6: rank ${rank} keeps ${abandonedBytes} bytes of sends that were given up`);
   for (const peer of peers) {
     if (peer.heldBytes > unexpectedBytesMax) throw new OracleError(`I6: rank ${rank} holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
+    if (peer.copiesOnRail < 0) throw new OracleError(`I6: rank ${rank} counts ${peer.copiesOnRail} copies on rails to rank ${peer.rank}`);
   }
 }
 

@@ -22,6 +22,8 @@ export interface GroupMember extends GroupView {
 export interface MeetingStreams extends LivingStreams {
   /** That member lives, and goes back: nothing leaves to it until it has said what it has. */
   stopTo(rank: number): void;
+  /** That member has what left to it, and no second copy of it can come to it any more. */
+  isDrained(rank: number): boolean;
 }
 
 /** What the driver does for it. `W`: what can be waited for. */
@@ -45,8 +47,8 @@ export interface GroupMeetingHost<W, V extends GroupMember> {
   endRun(): void;
   /** Members that go back are told what is on its way to them; `from`: those that tell this one. */
   tellSent(told: ReadonlyMap<number, FlowNumbers>, from: readonly number[]): MeetingSteps<W, readonly (readonly [number, FlowNumbers])[]>;
-  /** The end of the next turn, in which something may have come. */
-  nextTurn(streams: MeetingStreams): W;
+  /** The end of the next turn, in which that may have come to be so. */
+  nextTurn(streams: MeetingStreams, isSo: () => boolean): W;
   /** Images go to the new processes, and this rank reads its own, if it goes back. Returns the first rank that could not, or -1. */
   fetch(plan: GroupPlan, views: readonly V[]): MeetingSteps<W, number>;
   /** This rank begins from its image of the save that its group goes back to: as a successor of itself, or of one that is dead. */
@@ -115,7 +117,9 @@ export function* meetGroups<W, V extends GroupMember>(host: GroupMeetingHost<W, 
   for (const [from, numbers] of heard) lives.told(from, numbers);
   if (isAgain) {
     const streams = host.streams as MeetingStreams;
-    while (!lives.hasTaken(streams)) yield host.nextTurn(streams);
+    // Members that go back begin again with older numbers: what a failover sends once more has come before they do.
+    const isClear = (): boolean => lives.hasTaken(streams) && stopping.every((one) => streams.isDrained(one));
+    while (!isClear()) yield host.nextTurn(streams, isClear);
   }
   const wrong = yield* host.fetch(plan, views);
   if (wrong >= 0) return host.goBack(views, `rank ${wrong} could not take its image`);

@@ -317,6 +317,11 @@ export class LoggedStreams {
     return this.succession.hasTaken(this.numberOf(rank), sent);
   }
 
+  /** That member has what left to it, and no second copy of it can come to it any more. */
+  isDrained(rank: number): boolean {
+    return this.succession.isDrained(this.numberOf(rank));
+  }
+
   /** Receives that have found their message have its data, and every message that was sent has its number. */
   get isWritten(): boolean {
     if (this.succession.tap.waitingCount > 0) return false;

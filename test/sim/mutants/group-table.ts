@@ -53,4 +53,10 @@ export const PLANTED_GROUPS: readonly Planted[] = [
     edits: [edit(STEPS, '      if (!host.isAhead) break;\n', '')],
     found: [{ profile: 'group', from: 131, within: 135 }],
   },
+  {
+    name: 'second-copies-come-later',
+    sentence: 'A rank begins again when all has come to it, though a failover may still bring others a second copy of what it has sent.',
+    edits: [edit(MEETING, ' && stopping.every((one) => streams.isDrained(one))', '')],
+    found: [{ profile: 'group', within: 60 }],
+  },
 ];

@@ -170,7 +170,7 @@ test('a rank ends its run when those that go on have stopped sending to it', () 
     rank: 0,
     isRunning: true,
     lives: new GroupLives(),
-    streams: { sentTo: () => new Map([[20, 7]]), hasTaken: () => true, stopTo: () => undefined },
+    streams: { sentTo: () => new Map([[20, 7]]), hasTaken: () => true, stopTo: () => undefined, isDrained: () => true },
     group: { groups: GROUPS },
     mayRestart: true,
     *exchange() {
@@ -196,7 +196,7 @@ test('a rank ends its run when those that go on have stopped sending to it', () 
 
 test('a life that began when the run here was over was sent nothing', () => {
   const lives = new GroupLives();
-  const streams = { sentTo: () => new Map([[20, 7]]), hasTaken: () => true, stopTo: () => undefined };
+  const streams = { sentTo: () => new Map([[20, 7]]), hasTaken: () => true, stopTo: () => undefined, isDrained: () => true };
   lives.end([1, 2], () => 0, streams);
   expect(lives.stopFor(1, 0, streams).get(20)).toBe(7);
   // Rank 1 has begun again since then, and its group goes back once more; this one has not begun.

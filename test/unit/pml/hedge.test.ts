@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest';
 import { SendLog } from '../../../src/ft/log/send-log.ts';
 import { ANY } from '../../../src/pml/match.ts';
+import type { Succession } from '../../../src/pml/succession.ts';
 import { crc32cJs } from '../../../src/util/crc32c.ts';
 import { type Item, MemPair, OPTIONS, type Verdict } from '../../support/mem-pair.ts';
 import { pattern } from '../../support/pattern.ts';
@@ -80,19 +81,64 @@ test('the rail to which copies went is lost with them: nothing is sent for that,
   expectClean(pair);
 });
 
-test('groups that go back begin their numbers again, so in such a job no message goes twice', () => {
-  const pair = new MemPair(2);
+/** Rank 0 goes back together with rank 1, in whose life no message of this one may come. */
+function grouped(pair: MemPair): Succession {
   const log = new SendLog({ bytesMax: 100_000, slabBytes: 1000 });
-  pair.engines[0].pml.log({ log, covers: () => true, digest: crc32cJs, within: [1] }, [0, 1]);
+  return pair.engines[0].pml.log({ log, covers: () => true, digest: crc32cJs, within: [1] }, [0, 1]);
+}
+
+test('a copy of what has come may still be on a late rail: whoever goes back with its receiver waits until it is not', () => {
+  const pair = new MemPair(2);
+  const succession = grouped(pair);
+  expect(succession.isDrained(1)).toBe(true);
   pair.verdictOf = holdsMatches(0);
   pair.send(0, pattern(300, 1), 1);
+  expect(succession.isDrained(1)).toBe(false);
   waitForCopies(pair);
-  expect(pair.inFlight(0)).toEqual(['MATCH']);
-  expect(pair.engines[0].bml.peers.get(1)?.rails[0].state).toBe('SUSPECT');
-  expect(pair.engines[0].pml.counters.envelopesHedged).toBe(0);
-  pair.verdictOf = () => 'pass';
   const into = new Uint8Array(300);
   expect(pair.recv(1, into, 1).done).toBe(true);
+  expect(pair.engines[0].pml.retainedBytes).toBe(0);
+  expect(pair.inFlight(0)).toEqual(['MATCH']);
+  expect(succession.isDrained(1)).toBe(false);
+  pair.verdictOf = () => 'pass';
+  pair.run();
+  expect(pair.engines[1].pml.counters.envelopeDuplicates).toBe(1);
+  expect(succession.isDrained(1)).toBe(true);
+  expectClean(pair);
+});
+
+test('a rail that is over may still bring what it has, until the peer knows', () => {
+  const pair = new MemPair(2);
+  const succession = grouped(pair);
+  pair.send(0, pattern(300, 1), 1);
+  expect(succession.isDrained(1)).toBe(true);
+  pair.verdictOf = ({ type }) => (type === 'RAILDOWN' ? 'hold' : 'pass');
+  pair.cut(0, 0);
+  expect(pair.inFlight(0)).toEqual(['RAILDOWN']);
+  expect(succession.isDrained(1)).toBe(false);
+  pair.verdictOf = () => 'pass';
+  pair.run();
+  expect(succession.isDrained(1)).toBe(true);
+  expect(pair.recv(1, new Uint8Array(300), 1).done).toBe(true);
+  expectClean(pair);
+});
+
+test('of a rendezvous the envelope counts, and a second copy of it even when the message is over', () => {
+  const pair = new MemPair(2);
+  const succession = grouped(pair);
+  pair.verdictOf = ({ type, rail }) => (type === 'RNDV' ? (rail === 0 ? 'mute' : 'hold') : 'pass');
+  pair.send(0, pattern(100, 1), 1, true);
+  expect(succession.isDrained(1)).toBe(false);
+  // It has come. It is sent again over the other rail, and answered before that copy comes.
+  pair.cut(0);
+  expect(pair.inFlight(0).filter((type) => type === 'RNDV')).toEqual(['RNDV']);
+  expect(pair.recv(1, new Uint8Array(100), 1).done).toBe(true);
+  expect([...pair.engines[0].pml.peer(1).sends]).toEqual([]);
+  expect(succession.isDrained(1)).toBe(false);
+  pair.verdictOf = () => 'pass';
+  pair.run();
+  expect(pair.engines[1].pml.counters.envelopeDuplicates).toBe(1);
+  expect(succession.isDrained(1)).toBe(true);
   expectClean(pair);
 });
 

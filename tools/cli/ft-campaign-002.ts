@@ -1,6 +1,5 @@
 // `multirail ft campaign 002`: plays the jobs of tools/ft/campaign-002.ts one after the other, and kills their ranks when their time has come.
 import { rmSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { MultirailError } from '../../src/errors.ts';
@@ -20,13 +19,15 @@ import {
   workSeconds,
 } from '../ft/campaign-002.ts';
 import type { RankTask, RankWord } from '../ft/campaign-002-rank.ts';
+import { JobClock } from '../ft/job-clock.ts';
 import type { Finding } from '../ft/papers.ts';
-import type { PlateWork } from '../ft/plate.ts';
 import { inFolder, rankCommand, toldToEnd } from './ft-campaign.ts';
 
 /** A job that has not ended after so many times its work, and a minute, is ended. */
 const LIMIT_FACTOR = 10;
 const LIMIT_MORE_MS = 60_000;
+/** So often it is looked who is to die. */
+const LOOK_MS = 10;
 
 interface Ended {
   readonly said: string;
@@ -78,25 +79,11 @@ async function runPlate(task: RankTask, spares: number, limitMs: number, hear: (
   }
 }
 
-/** Processor time of the steps of all ranks; a rank that took a dead one's place tells of its own steps alone. */
-class Work {
-  private seconds = 0;
-  private steps = 0;
-
-  add({ seconds, steps }: PlateWork): void {
-    this.seconds += seconds;
-    this.steps += steps;
-  }
-
-  get stepSeconds(): number {
-    return this.seconds / Math.max(1, this.steps);
-  }
-}
-
 /** Who dies in a job, and what becomes of it. */
 class Striker {
-  private readonly work = new Work();
-  private readonly run: RecoveriesRun;
+  private readonly stepSeconds: number | undefined;
+  /** Those that have not fallen due, the next one first. */
+  private readonly deaths: PlannedDeath[];
   /** The process that has each place, and the one that was killed there last. */
   private readonly processes = new Map<number, number>();
   private readonly killed = new Map<number, number>();
@@ -104,15 +91,19 @@ class Striker {
   private readonly killedMs = new Map<number, number>();
   /** Deaths that fell due while a place was empty: nobody dies in a restart, as in the paper's program and in its model. */
   private readonly waiting: PlannedDeath[] = [];
-  private readonly timers: NodeJS.Timeout[] = [];
+  private timer: NodeJS.Timeout | undefined;
   private readonly failures: [number, number] = [0, 0];
   private readonly restartSeconds: number[] = [];
-  private beganMs: number | undefined;
+  private beganMs = 0;
+  /** It runs from when the job begins to compute. */
+  private clock: JobClock | undefined;
   private hasEnded = false;
-  private ended: Pick<RecoveriesOutcome, 'wallSeconds' | 'inPlace' | 'lostSteps' | 'digest'> | undefined;
+  private ended: Omit<RecoveriesOutcome, 'failures' | 'restartSeconds'> | undefined;
 
-  constructor(run: RecoveriesRun) {
-    this.run = run;
+  /** `stepSeconds`: processor time of a step in the undisturbed job. */
+  constructor({ deaths }: RecoveriesRun, stepSeconds: number | undefined) {
+    this.stepSeconds = stepSeconds;
+    this.deaths = [...deaths];
   }
 
   hear(word: RankWord, job: RunningJob): void {
@@ -123,18 +114,19 @@ class Striker {
         return;
       case 'computes':
         // Once more, where all have begun again from the beginning.
-        if (this.beganMs !== undefined) return;
+        if (this.clock !== undefined) return;
         this.beganMs = word.atMs;
-        for (const death of this.run.deaths)
-          this.timers.push(setTimeout(() => this.due(death, job), Math.max(0, word.atMs + 1000 * death.atSeconds - Date.now())));
+        this.clock = new JobClock(this.stepSeconds, word.atMs);
+        this.timer = setInterval(() => this.look(job), LOOK_MS);
         return;
-      case 'worked':
-        this.work.add(word.work);
+      case 'pace':
+        this.clock?.pace(word.rank, word.stepSeconds, Date.now());
         return;
       case 'ended': {
         this.stop();
         const { inPlace, lostSteps, digest, atMs } = word;
-        this.ended = { wallSeconds: (atMs - (this.beganMs as number)) / 1000, inPlace, lostSteps, digest };
+        const clockSeconds = (this.clock as JobClock).secondsAt(atMs);
+        this.ended = { wallSeconds: (atMs - this.beganMs) / 1000, clockSeconds, inPlace, lostSteps, digest };
       }
     }
   }
@@ -147,8 +139,10 @@ class Striker {
     this.restartSeconds.push((atMs - sinceMs) / 1000);
   }
 
-  private due(death: PlannedDeath, job: RunningJob): void {
-    this.waiting.push(death);
+  private look(job: RunningJob): void {
+    const seconds = (this.clock as JobClock).secondsAt(Date.now());
+    const due = this.deaths.findIndex(({ atSeconds }) => atSeconds > seconds);
+    this.waiting.push(...this.deaths.splice(0, due < 0 ? this.deaths.length : due));
     this.strikeNext(job);
   }
 
@@ -167,13 +161,13 @@ class Striker {
 
   /** When the job is over; undefined where its ranks have not come to the end. */
   get outcome(): RecoveriesOutcome | undefined {
-    const { ended, failures, restartSeconds, work } = this;
-    return ended && { ...ended, stepWorkSeconds: work.stepSeconds, failures, restartSeconds };
+    const { ended, failures, restartSeconds } = this;
+    return ended && { ...ended, failures, restartSeconds };
   }
 
   stop(): void {
     this.hasEnded = true;
-    for (const timer of this.timers) clearTimeout(timer);
+    clearInterval(this.timer);
   }
 }
 
@@ -183,20 +177,21 @@ export async function playRecoveries(input: RecoveriesInput, say: (text: string)
   const limitMs = LIMIT_MORE_MS + 1000 * LIMIT_FACTOR * workSeconds(input);
   return await inFolder(async (folder) => {
     let told: Pick<Undisturbed, 'steps' | 'wallSeconds' | 'digest'> | undefined;
-    const work = new Work();
+    const paces: number[] = [];
     const measured = await runPlate({ measuredSeconds: workSeconds(input) }, 0, limitMs, (word) => {
       if (word.kind === 'undisturbed') told = word.undisturbed;
-      if (word.kind === 'worked') work.add(word.work);
+      if (word.kind === 'pace') paces.push(word.stepSeconds);
     });
     if (!measured.isWell || told === undefined)
       throw new MultirailError('ERR_LAUNCH', `the undisturbed job came to no end:\n${measured.said.trimEnd()}`);
-    const undisturbed: Undisturbed = { ...told, stepWorkSeconds: work.stepSeconds, processors: availableParallelism() };
+    const stepWorkSeconds = paces.length === 0 ? undefined : paces.reduce((sum, one) => sum + one, 0) / paces.length;
+    const undisturbed: Undisturbed = { ...told, stepWorkSeconds };
     say(`undisturbed: ${undisturbed.steps} steps in ${undisturbed.wallSeconds.toFixed(2)} s`);
     const played: RecoveriesPlayed[] = [];
     for (const run of recoveriesRuns(input, undisturbed)) {
       const saves = join(folder, 'saves');
       rmSync(saves, { recursive: true, force: true });
-      const striker = new Striker(run);
+      const striker = new Striker(run, undisturbed.stepWorkSeconds);
       const { said, isWell } = await runPlate({ run, folder: saves }, run.spares, limitMs, (word, job) => striker.hear(word, job));
       striker.stop();
       const one = { run, outcome: isWell ? striker.outcome : undefined };

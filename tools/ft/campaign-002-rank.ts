@@ -3,9 +3,11 @@
 import type { FtJob } from '../../src/ft/recover/job.ts';
 import type { FtOptions } from '../../src/ft/recover/options.ts';
 import { run } from '../../src/ft/recover/run.ts';
+import type { Communicator } from '../../src/mpi/communicator.ts';
 import type { Runtime } from '../../src/mpi/runtime.ts';
 import { PLATE_RANKS, type RecoveriesOutcome, type RecoveriesRun, type Undisturbed } from './campaign-002.ts';
-import { newPlateWork, Plate, type PlateWork } from './plate.ts';
+import { Pace } from './job-clock.ts';
+import { Plate } from './plate.ts';
 
 /** What ranks print, one a line, behind `campaign `. */
 export type RankWord =
@@ -14,8 +16,8 @@ export type RankWord =
   /** All have met, and begin to compute. */
   | { readonly kind: 'computes'; readonly atMs: number }
   | ({ readonly kind: 'ended'; readonly atMs: number } & Pick<RecoveriesOutcome, 'digest' | 'inPlace' | 'lostSteps'>)
-  /** At its end, of each rank: what the processors had to do for its steps. */
-  | { readonly kind: 'worked'; readonly rank: number; readonly work: PlateWork }
+  /** A step of that rank takes so much processor time now. */
+  | { readonly kind: 'pace'; readonly rank: number; readonly stepSeconds: number }
   | { readonly kind: 'undisturbed'; readonly undisturbed: Pick<Undisturbed, 'steps' | 'wallSeconds' | 'digest'> };
 
 /** What the ranks of a job are told: a job of the campaign, or to measure the undisturbed one. */
@@ -26,10 +28,17 @@ const ROWS = 768;
 const WARM_STEPS = 100;
 const MEASURED_STEPS = 200;
 
-/** Of this process: after a death its program may begin again. */
-const work = newPlateWork();
-
 type Say = (word: RankWord) => void;
+
+/** Of this process: after a death its program may begin again. */
+const pace = new Pace();
+
+function pacedPlate(comm: Communicator, say: Say): Plate {
+  return new Plate(comm, ROWS, (seconds) => {
+    const stepSeconds = pace.add(seconds);
+    if (stepSeconds !== undefined) say({ kind: 'pace', rank: comm.rank, stepSeconds });
+  });
+}
 
 const pause = new Int32Array(new SharedArrayBuffer(4));
 const sleep = (seconds: number): void => void Atomics.wait(pause, 0, 0, 1000 * seconds);
@@ -63,13 +72,12 @@ async function measure({ comm }: FtJob, seconds: number, say: Say): Promise<void
   }
   const steps = Int32Array.of(Math.max(2, Math.round((1000 * seconds * MEASURED_STEPS) / (performance.now() - fromMs))));
   await comm.bcast(steps, 0);
-  const plate = new Plate(comm, ROWS, work);
+  const plate = pacedPlate(comm, say);
   await comm.barrier();
   const beganMs = performance.now();
   for (let step = 0; step < steps[0]; step++) await plate.step();
   const digest = await plate.digest();
   const wallSeconds = (performance.now() - beganMs) / 1000;
-  say({ kind: 'worked', rank: comm.rank, work });
   if (digest !== undefined) say({ kind: 'undisturbed', undisturbed: { steps: steps[0], wallSeconds, digest } });
 }
 
@@ -82,7 +90,7 @@ async function play(
   const { comm, recovery } = job;
   const { rank, size } = comm;
   if (size !== PLATE_RANKS) throw new Error(`${size} ranks`);
-  const plate = new Plate(comm, ROWS, work);
+  const plate = pacedPlate(comm, say);
   let step = 0;
   job.protect('plate', plate.own);
   job.protectValue('step', {
@@ -108,7 +116,6 @@ async function play(
     await job.next();
   }
   const digest = await plate.digest();
-  say({ kind: 'worked', rank, work });
   if (digest !== undefined) {
     const { inPlace, lostSteps } = job.total;
     say({ kind: 'ended', atMs: Date.now(), digest, inPlace, lostSteps });

@@ -33,15 +33,14 @@ export interface RecoveriesInput {
 export interface Undisturbed {
   readonly steps: number;
   readonly wallSeconds: number;
-  /** Processor time of a step at one rank. */
-  readonly stepWorkSeconds: number;
-  readonly processors: number;
+  /** Processor time of a step at one rank; undefined: the job was too short to tell. */
+  readonly stepWorkSeconds: number | undefined;
   readonly digest: string;
 }
 
 /** Ranks that die at once. */
 export interface PlannedDeath {
-  /** Since the job began to compute. */
+  /** Since the job began to compute, by its clock (job-clock.ts). */
   readonly atSeconds: number;
   readonly level: 1 | 2;
   readonly ranks: readonly number[];
@@ -65,8 +64,8 @@ export interface RecoveriesRun {
 
 export interface RecoveriesOutcome {
   readonly wallSeconds: number;
-  /** Processor time of a step at one rank: of the same work, so it tells how fast the processors were during this job. */
-  readonly stepWorkSeconds: number;
+  /** By the clock of the job. */
+  readonly clockSeconds: number;
   /** Deaths of each level that have come. */
   readonly failures: readonly [number, number];
   /** Failures after which the dead alone went back, and steps that were done again, as the job counts them. */
@@ -162,27 +161,15 @@ export interface RecoveriesCell {
   readonly row: number;
   readonly repeaters: number;
   readonly runs: number;
-  /** Means; the overhead is what a job took beyond the undisturbed one, corrected for the speed of the processors, as is the gain. */
+  /** Means; the overhead is what a job took beyond the undisturbed one. It and the gain are by the clocks of the jobs. */
   readonly overheadSeconds: number;
   readonly failures: readonly [number, number];
   readonly restartSeconds: number;
   /** Undefined for coordinated recovery itself. */
   readonly gain: Gain | undefined;
-  readonly uncorrected: Gain | undefined;
+  readonly wallGain: Gain | undefined;
   /** Of the coordinated overhead. */
   readonly reduction: number | undefined;
-}
-
-/**
- * How long a job would have taken on processors that are as fast as they were in the undisturbed one. The same steps take 5 to 20 % longer in some
- * minutes of a shared machine, which is more than a failure costs. Only that is taken off: what its steps, each once, had to be computed longer.
- */
-export function correctedSeconds(
-  { wallSeconds, stepWorkSeconds }: Pick<RecoveriesOutcome, 'wallSeconds' | 'stepWorkSeconds'>,
-  { steps, processors, stepWorkSeconds: undisturbed }: Pick<Undisturbed, 'steps' | 'processors' | 'stepWorkSeconds'>,
-): number {
-  const ranksEach = PLATE_RANKS / Math.min(PLATE_RANKS, processors);
-  return wallSeconds - steps * ranksEach * (stepWorkSeconds - undisturbed);
 }
 
 /** Mean of what coordinated recovery took longer with the same deaths, and the standard error of that mean. */
@@ -208,8 +195,8 @@ function cellOf(row: number, repeaters: number, played: readonly RecoveriesPlaye
   const outcomes = [...own.values()];
   const timesOf = (time: (outcome: RecoveriesOutcome) => number): [coordinated: number, own: number][] =>
     shared.map((index) => [time(others.get(index) as RecoveriesOutcome), time(own.get(index) as RecoveriesOutcome)]);
-  const corrected = timesOf((outcome) => correctedSeconds(outcome, undisturbed));
-  const [coordinated, overhead] = [0, 1].map((kind) => meanOf(corrected.map((pair) => pair[kind])) - undisturbed.wallSeconds);
+  const pairs = timesOf(({ clockSeconds }) => clockSeconds);
+  const [coordinated, overhead] = [0, 1].map((kind) => meanOf(pairs.map((pair) => pair[kind])) - undisturbed.wallSeconds);
   const isItself = repeaters === 0;
   return {
     row,
@@ -218,8 +205,8 @@ function cellOf(row: number, repeaters: number, played: readonly RecoveriesPlaye
     overheadSeconds: overhead,
     failures: [meanOf(outcomes.map(({ failures }) => failures[0])), meanOf(outcomes.map(({ failures }) => failures[1]))],
     restartSeconds: meanOf(outcomes.flatMap(({ restartSeconds }) => restartSeconds)),
-    gain: isItself ? undefined : gainOf(corrected),
-    uncorrected: isItself ? undefined : gainOf(timesOf(({ wallSeconds }) => wallSeconds)),
+    gain: isItself ? undefined : gainOf(pairs),
+    wallGain: isItself ? undefined : gainOf(timesOf(({ wallSeconds }) => wallSeconds)),
     reduction: isItself ? undefined : 1 - overhead / coordinated,
   };
 }
@@ -236,13 +223,13 @@ export function campaign002(input: RecoveriesInput, undisturbed: Undisturbed, pl
   const cells = rows.flatMap((row) => [0, ...repeaters].flatMap((k) => cellOf(row, k, played, undisturbed) ?? []));
   const gainText = (gain: Gain | undefined): string => (gain ? `${gain.seconds.toFixed(2)} ± ${gain.errorSeconds.toFixed(2)} s` : '');
   const lines: string[][] = [
-    ['MTBF', 'recovery', 'overhead', 'n1 / n2', 'restart', 'difference', 'uncorrected', 'reduction', 'paper, k = 2', 'k = 5'],
+    ['MTBF', 'recovery', 'overhead', 'n1 / n2', 'restart', 'difference', 'by the wall', 'reduction', 'paper, k = 2', 'k = 5'],
   ];
   for (const cell of cells) {
     const { mtbfSeconds, measured } = TABLE_002[cell.row - 1];
     const [first, second] = scaled(mtbfSeconds, scale);
     const title = `${Number(first.toPrecision(3))} and ${Number(second.toPrecision(3))} s`;
-    const { gain, uncorrected, reduction } = cell;
+    const { gain, wallGain, reduction } = cell;
     if (gain !== undefined && !(gain.seconds > 0))
       problems.push(
         `MTBF ${title}, ${kindName(cell.repeaters)}: ${(-gain.seconds).toFixed(2)} s longer than coordinated recovery by the mean of ${cell.runs} pairs`,
@@ -254,7 +241,7 @@ export function campaign002(input: RecoveriesInput, undisturbed: Undisturbed, pl
       cell.failures.map((count) => count.toFixed(1)).join(' / '),
       ms(cell.restartSeconds),
       gainText(gain),
-      gainText(uncorrected),
+      gainText(wallGain),
       reduction === undefined ? '' : percent(reduction, 0),
       ...(cell.repeaters === 0
         ? ['', '']
@@ -269,7 +256,7 @@ export function campaign002(input: RecoveriesInput, undisturbed: Undisturbed, pl
     lines: [
       `Paper 002, table 3, by real processes: ${PLATE_RANKS} ranks, undisturbed ${wallSeconds.toFixed(2)} s for ${steps} steps; saves cost ${cost} ms and restores ${restore} ms beside what they take by themselves.`,
       'Overhead is the mean time beyond the undisturbed job; restart the mean time from a death until the program of the successor begins; difference the mean by which coordinated recovery took longer with the same deaths, with its standard error. The paper has measured reductions of 13 to 53 %, on clusters.',
-      'Both are corrected for how fast the processors were during each job: by what its steps, each counted once, had as processor time beyond those of the undisturbed one. The difference of the bare times is beside it.',
+      'Both are by the clock of each job, and so are the times of deaths: it runs as fast as the processors do at that time, by the processor time of a step next to that in the undisturbed job. The difference by the clock on the wall is beside it.',
       ...columns(lines),
     ],
     data: { ...input, undisturbed, played, cells },

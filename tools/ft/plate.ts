@@ -4,18 +4,6 @@ import type { FtJob } from '../../src/ft/recover/job.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { CELLS, ownRows, part, relax, SWEEPS, strip } from './heat-strip.ts';
 
-/** Of a process: processor time of sweeps, and the steps that they were for, without repeated ones, and without the first ones, whose code is cold. */
-export interface PlateWork {
-  seconds: number;
-  steps: number;
-  coldSteps: number;
-}
-
-export const newPlateWork = (): PlateWork => ({ seconds: 0, steps: 0, coldSteps: COLD_STEPS });
-
-/** Steps of a process whose processor time is not counted. */
-const COLD_STEPS = 20;
-
 const digestOf = (plate: Float64Array): string => createHash('sha256').update(plate).digest('hex');
 
 /** Of a plate that nobody disturbs, in one process. */
@@ -33,14 +21,14 @@ function processorUs(): number {
 
 export class Plate {
   readonly now: Float64Array;
-  private readonly work: PlateWork | undefined;
+  private readonly stepped: ((processorSeconds: number) => void) | undefined;
   private readonly scratch: Float64Array;
   private readonly comm: Communicator;
   private readonly rows: number;
 
-  /** `rows` of each rank, at least SWEEPS. `work`: where the work of its steps is counted. */
-  constructor(comm: Communicator, rows: number, work?: PlateWork) {
-    this.work = work;
+  /** `rows` of each rank, at least SWEEPS. `stepped` is called after each step that is no repetition, with the processor time of its sweeps. */
+  constructor(comm: Communicator, rows: number, stepped?: (processorSeconds: number) => void) {
+    this.stepped = stepped;
     this.comm = comm;
     this.rows = rows;
     this.now = strip(rows);
@@ -107,13 +95,9 @@ export class Plate {
         if (job.team.size > 1) throw error;
       }
     }
-    const { work } = this;
-    if (work === undefined) return relax(now, scratch, hasAbove, hasBelow);
     const beganUs = processorUs();
     relax(now, scratch, hasAbove, hasBelow);
-    if (job?.replaying === true || work.coldSteps-- > 0) return;
-    work.seconds += (processorUs() - beganUs) / 1e6;
-    work.steps++;
+    if (job?.replaying !== true) this.stepped?.((processorUs() - beganUs) / 1e6);
   }
 
   /** Of the whole plate, at rank 0. */

@@ -13,6 +13,7 @@ import {
 import { campaign004, judgePeriods, type PeriodsInput, periodsRuns } from '../../../tools/ft/campaign-004.ts';
 import { undisturbed } from '../../../tools/ft/campaign-rank.ts';
 import { CELLS, ownRows, part, relax, SWEEPS, strip } from '../../../tools/ft/heat-strip.ts';
+import { JobClock, Pace } from '../../../tools/ft/job-clock.ts';
 
 const SCHEME = { domains: 12, duplication: 2, depth: 3 };
 const input = (more: Partial<CampaignInput> = {}): CampaignInput => ({ scheme: SCHEME, sets: 'mnf', runs: 40, seed: 1, ...more });
@@ -145,7 +146,7 @@ test('campaign 004: what lies outside of the band, a wrong result and a job with
 });
 
 const RECOVERIES: RecoveriesInput = { scale: 0.01, runs: 3, rows: [1, 5], repeaters: [1, 2], seed: 1 };
-const UNDISTURBED = { steps: 9000, wallSeconds: 36, stepWorkSeconds: 0.002, processors: 2, digest: 'right' };
+const UNDISTURBED = { steps: 9000, wallSeconds: 36, stepWorkSeconds: 0.002, digest: 'right' };
 
 test('campaign 002: all kinds meet the same deaths, by the rates of the table, and save by the pattern', () => {
   const runs = recoveriesRuns(RECOVERIES, UNDISTURBED);
@@ -188,8 +189,8 @@ test.each([
 
 test('campaign 002: judged is the mean of the pairs in each row, and the plate of each job', () => {
   const input = { ...RECOVERIES, runs: 2, rows: [2], repeaters: [1] };
-  const outcome = (wallSeconds: number, digest = 'right', stepWorkSeconds = 0.002): RecoveriesOutcome => {
-    return { wallSeconds, stepWorkSeconds, failures: [5, 1], inPlace: 5, lostSteps: 9, restartSeconds: [0.1, 0.2], digest };
+  const outcome = (wallSeconds: number, digest = 'right', clockSeconds = wallSeconds): RecoveriesOutcome => {
+    return { wallSeconds, clockSeconds, failures: [5, 1], inPlace: 5, lostSteps: 9, restartSeconds: [0.1, 0.2], digest };
   };
   /** Times of coordinated and asynchronous jobs, pair by pair. */
   const played = (times: readonly (readonly [number, number])[]): RecoveriesPlayed[] =>
@@ -206,20 +207,20 @@ test('campaign 002: judged is the mean of the pairs in each row, and the plate o
   const { cells } = well.data as { cells: Record<string, number>[] };
   expect(cells.map(({ overheadSeconds }) => overheadSeconds)).toEqual([7, 3.5]);
   const gain = { seconds: 3.5, errorSeconds: 2.5 };
-  expect(cells[1]).toMatchObject({ gain, uncorrected: gain, reduction: 0.5, failures: [5, 1] });
+  expect(cells[1]).toMatchObject({ gain, wallGain: gain, reduction: 0.5, failures: [5, 1] });
   expect(cells[1].restartSeconds).toBeCloseTo(0.15, 9);
   expect(well.lines.at(-1)).toMatch(/asynchronous, k = 1 +3.50 s +5.0 \/ 1.0 +150 ms +3.50 ± 2.50 s +3.50 ± 2.50 s +50 % +25 % +31 %$/);
-  // The machine was slower by a tenth while the second asynchronous job ran: two ranks share a processor, so its 9,000 steps took 3.6 s longer.
+  // The machine was slower by a tenth while the second asynchronous job ran.
   const slower = recoveriesRuns(input, UNDISTURBED).map((run): RecoveriesPlayed => {
     if (run.repeaters === 0) return { run, outcome: outcome(42) };
-    return { run, outcome: run.index === 0 ? outcome(41) : outcome(44.6, 'right', 0.0022) };
+    return { run, outcome: run.index === 0 ? outcome(41) : outcome(45.1, 'right', 41) };
   });
   const judged = campaign002(input, UNDISTURBED, slower);
   expect(judged.problems).toEqual([]);
   const [, cell] = (judged.data as { cells: RecoveriesCell[] }).cells;
   expect(cell.gain?.seconds).toBeCloseTo(1, 9);
   expect(cell.gain?.errorSeconds).toBeCloseTo(0, 9);
-  expect(cell.uncorrected?.seconds).toBeCloseTo(-0.8, 9);
+  expect(cell.wallGain?.seconds).toBeCloseTo(-1.05, 9);
   // One pair may be the other way round, but not the mean.
   expect(
     campaign002(
@@ -250,6 +251,30 @@ test('campaign 002: judged is the mean of the pairs in each row, and the plate o
   ]);
   expect(campaign002(input, UNDISTURBED, [{ run: first.run, outcome: undefined }, ...others]).problems).toEqual([
     'row 2, run 1, coordinated: the job came to no end',
+  ]);
+});
+
+test('campaign 002: the clock of a job runs as fast as its processors', () => {
+  const clock = new JobClock(0.002, 1000);
+  expect(clock.secondsAt(3000)).toBe(2);
+  // Half as fast at one rank, as fast as ever at another one.
+  clock.pace(0, 0.004, 3000);
+  expect(clock.secondsAt(5000)).toBeCloseTo(3, 9);
+  clock.pace(1, 0.002, 5000);
+  expect(clock.secondsAt(8000)).toBeCloseTo(5, 9);
+  clock.pace(0, 0.002, 8000);
+  expect(clock.secondsAt(9000)).toBeCloseTo(6, 9);
+  // In a job that is too short to tell it is that on the wall.
+  const short = new JobClock(undefined, 1000);
+  short.pace(0, 0.004, 1000);
+  expect(short.secondsAt(3000)).toBe(2);
+  // It does not go back.
+  expect(clock.secondsAt(7000)).toBeCloseTo(5, 9);
+  const pace = new Pace();
+  const told = Array.from({ length: 60 }, (_, step) => pace.add(step < 20 ? 1 : step < 40 ? 0.25 : 0.5));
+  expect(told.flatMap((mean, step) => (mean === undefined ? [] : [[step, mean]]))).toEqual([
+    [39, 0.25],
+    [59, 0.5],
   ]);
 });
 

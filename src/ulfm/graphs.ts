@@ -1,19 +1,26 @@
 // The two graphs over which this folder sends: a ring with chords, on which news is flooded, and a binomial tree, on which an agreement
-// without failures runs. Both are functions of the living alone, so that nobody has to agree with anybody on them.
+// without failures runs. Both follow from who there is and who is gone, so that nobody has to agree with anybody on them.
 
 /**
- * Whom a process tells that has news: those at distances ±1, ±2, ±4, … of it in the ring of the living (the binomial graph of Angskun,
- * Bosilca and Dongarra). That is at most 2⌈log2 n⌉ of them, and news reaches everybody within ⌈log2 n⌉ hops. `living` is ascending and
- * holds `self`.
+ * Whom a process tells that has news: those at distances ±1, ±2, ±4, … of it in the ring of all that there ever were (the binomial graph of
+ * Angskun, Bosilca and Dongarra), and in the place of one that is gone the next one in that direction. That is at most 2⌈log2 n⌉ of them, and
+ * news reaches everybody within ⌈log2 n⌉ hops. A death changes the neighbours of those alone that it was a neighbour of: in a ring of the
+ * living it would shift those of half of the others, who would meet new ones, and make rails to them, in the moment of the failure. Places
+ * are 0 to `size` - 1.
  */
-export function ringNeighbours(living: readonly number[], self: number): number[] {
-  const { length } = living;
-  const at = indexIn(living, self);
-  if (at < 0) return [];
+export function ringNeighbours(size: number, self: number, isGone: (place: number) => boolean): number[] {
+  if (isGone(self)) return [];
   const found = new Set<number>();
-  for (let distance = 1; distance <= length / 2; distance *= 2) {
-    found.add(living[(at + distance) % length]);
-    found.add(living[(at + length - distance) % length]);
+  const look = (distance: number, step: number): void => {
+    for (let left = size - distance, place = (self + step * distance + size) % size; left > 0; left--, place = (place + step + size) % size)
+      if (!isGone(place)) {
+        found.add(place);
+        return;
+      }
+  };
+  for (let distance = 1; distance <= size / 2; distance *= 2) {
+    look(distance, 1);
+    look(distance, -1);
   }
   found.delete(self);
   return [...found];

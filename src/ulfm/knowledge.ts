@@ -1,6 +1,6 @@
 // What this process knows of the processes of its job: who belongs to it, who is dead by whose word, who has left, and whether this process
 // has been declared dead itself. A number is never given twice and the dead stay dead, so knowledge only grows.
-import { ringNeighbours } from './graphs.ts';
+import { indexIn, ringNeighbours } from './graphs.ts';
 
 /** By what a death is known. A notice carries the number. */
 export const EVIDENCE = {
@@ -60,6 +60,8 @@ export class Knowledge {
   private readonly departed = new Set<number>();
   /** Ascending. Made when it is asked for. */
   private livingNumbers: number[] | undefined;
+  /** The gone among them. */
+  private everyNumber: number[] | undefined;
   /** This process has been declared dead: nothing that it does counts any more. */
   ownDeath: Notice | undefined;
 
@@ -75,7 +77,7 @@ export class Knowledge {
     this.processes.set(number, incarnation);
     const notice = this.failures.get(number);
     if (notice !== undefined && notice.incarnation < incarnation) this.failures.delete(number);
-    this.livingNumbers = undefined;
+    this.changed();
   }
 
   /**
@@ -97,7 +99,7 @@ export class Knowledge {
       return 'known';
     }
     this.failures.set(number, notice);
-    this.livingNumbers = undefined;
+    this.changed();
     return 'news';
   }
 
@@ -105,15 +107,20 @@ export class Knowledge {
   takeOld(notice: Notice): void {
     if (notice.number === this.self || this.failures.has(notice.number)) return;
     this.failures.set(notice.number, notice);
-    this.livingNumbers = undefined;
+    this.changed();
   }
 
   /** The process has said BYE: it takes part in nothing any more, and has not failed. */
   leave(number: number): boolean {
     if (number === this.self || this.departed.has(number)) return false;
     this.departed.add(number);
-    this.livingNumbers = undefined;
+    this.changed();
     return true;
+  }
+
+  private changed(): void {
+    this.livingNumbers = undefined;
+    this.everyNumber = undefined;
   }
 
   /** Some process of the job is known to be dead. */
@@ -151,7 +158,11 @@ export class Knowledge {
 
   /** Whom this process tells of a death that is news to it. */
   get neighbours(): number[] {
-    return ringNeighbours(this.living, this.self);
+    this.everyNumber ??= [...new Set([...this.processes.keys(), ...this.failures.keys()])].sort((a, b) => a - b);
+    const { everyNumber } = this;
+    return ringNeighbours(everyNumber.length, indexIn(everyNumber, this.self), (at) => this.isGone(everyNumber[at])).map(
+      (at) => everyNumber[at],
+    );
   }
 }
 

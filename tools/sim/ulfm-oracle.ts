@@ -359,9 +359,15 @@ export class UlfmOracle {
     }
   }
 
-  /** What was called and has not come out. */
+  /**
+   * What was called and has not come out. A process leaves when all that its program has called has come out; what it takes part in besides, to
+   * say that it has a place and cannot come, may go on without it.
+   */
   unfinished(): string[] {
-    return [...this.open, ...this.openReplacements].filter((key) => !this.declared.has(Number(key.split('|')[1])));
+    return [...this.open, ...this.openReplacements].filter((key) => {
+      const number = Number(key.split('|')[1]);
+      return !this.declared.has(number) && !this.left.has(number);
+    });
   }
 
   get isFinished(): boolean {

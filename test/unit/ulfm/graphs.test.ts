@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Bitmap, bitmapBytes } from '../../../src/ulfm/bitmap.ts';
 import { indexIn, ringNeighbours, treeChildren, treeDepth, treeEnd, treeParent } from '../../../src/ulfm/graphs.ts';
+import { Prng } from '../../../src/util/prng.ts';
 
 describe('sets of ranks', () => {
   const ranks = fc
@@ -42,14 +43,18 @@ describe('sets of ranks', () => {
   });
 });
 
-/** How many hops news needs from `from` to everybody, over these neighbours; those in `deaf` pass nothing on. */
-function hops(living: readonly number[], from: number, deaf: ReadonlySet<number> = new Set()): Map<number, number> {
+const NOBODY: ReadonlySet<number> = new Set();
+const neighboursOf = (size: number, self: number, gone: ReadonlySet<number> = NOBODY): number[] =>
+  ringNeighbours(size, self, (place) => gone.has(place));
+
+/** How many hops news needs from `from` to everybody who is not gone, over these neighbours; those in `deaf` pass nothing on. */
+function hops(size: number, from: number, gone: ReadonlySet<number>, deaf: ReadonlySet<number> = NOBODY): Map<number, number> {
   const reached = new Map([[from, 0]]);
   for (let wave = [from], depth = 1; wave.length > 0; depth++) {
     const next: number[] = [];
     for (const one of wave) {
       if (deaf.has(one)) continue;
-      for (const other of ringNeighbours(living, one)) {
+      for (const other of neighboursOf(size, one, gone)) {
         if (reached.has(other)) continue;
         reached.set(other, depth);
         next.push(other);
@@ -61,34 +66,63 @@ function hops(living: readonly number[], from: number, deaf: ReadonlySet<number>
 }
 
 describe('the ring with its chords', () => {
-  test('is as the binomial graph has it', () => {
-    const numbers = [3, 5, 6, 9, 12, 40, 41];
-    expect(ringNeighbours(numbers, 9)).toEqual([12, 6, 40, 5]);
-    expect(ringNeighbours(numbers, 3)).toEqual([5, 41, 6, 40]);
-    expect(ringNeighbours([7], 7)).toEqual([]);
-    expect(ringNeighbours([7, 9], 7)).toEqual([9]);
-    expect(ringNeighbours([1, 2], 7)).toEqual([]);
+  test('is as the binomial graph has it, without those that are gone', () => {
+    expect(neighboursOf(7, 3)).toEqual([4, 2, 5, 1]);
+    expect(neighboursOf(7, 0)).toEqual([1, 6, 2, 5]);
+    expect(neighboursOf(9, 0, new Set([1, 2, 8]))).toEqual([3, 7, 4, 5]);
+    expect(neighboursOf(1, 0)).toEqual([]);
+    expect(neighboursOf(2, 0)).toEqual([1]);
+    expect(neighboursOf(4, 0, new Set([1, 2, 3]))).toEqual([]);
+    expect(neighboursOf(2, 0, new Set([0]))).toEqual([]);
   });
 
   test.each([1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 100, 1000])('reaches each of %d within log2 hops, with 2 log2 messages each', (size) => {
-    const living = Array.from({ length: size }, (_, i) => 3 * i);
     const log = Math.ceil(Math.log2(size));
-    for (const self of size <= 100 ? living : [0, 999]) {
-      const neighbours = ringNeighbours(living, self);
+    for (const self of size <= 100 ? Array.from({ length: size }, (_, i) => i) : [0, 333]) {
+      const neighbours = neighboursOf(size, self);
       expect(new Set(neighbours).size).toBe(neighbours.length);
       expect(neighbours.length).toBeLessThanOrEqual(2 * log);
-      for (const other of neighbours) expect(ringNeighbours(living, other)).toContain(self);
-      const reached = hops(living, self);
+      for (const other of neighbours) expect(neighboursOf(size, other)).toContain(self);
+      const reached = hops(size, self, NOBODY);
       expect(reached.size).toBe(size);
       expect(Math.max(...reached.values())).toBeLessThanOrEqual(log);
     }
   });
 
+  test('reaches all that are left within as many hops, whoever is gone', () => {
+    const prng = new Prng(20);
+    for (let round = 0; round < 200; round++) {
+      const size = prng.between(2, 130);
+      const chance = prng.between(1, 19);
+      const places = Array.from({ length: size }, (_, place) => place);
+      const gone = new Set(places.filter(() => prng.chance(chance, 20)));
+      const living = places.filter((place) => !gone.has(place));
+      if (living.length === 0) continue;
+      const reached = hops(size, prng.pick(living), gone);
+      expect(reached.size).toBe(living.length);
+      expect(Math.max(...reached.values())).toBeLessThanOrEqual(Math.ceil(Math.log2(size)));
+    }
+  });
+
+  test('whoever dies had neighbours, and nobody else has others than before', () => {
+    const gone = new Set([3, 17, 18]);
+    for (let dead = 0; dead < 44; dead++) {
+      if (gone.has(dead)) continue;
+      const without = new Set([...gone, dead]);
+      for (let self = 0; self < 44; self++) {
+        if (without.has(self)) continue;
+        const before = neighboursOf(44, self, gone);
+        const after = neighboursOf(44, self, without);
+        if (!before.includes(dead)) expect(after).toEqual(before);
+        else expect(after).toEqual(expect.arrayContaining(before.filter((other) => other !== dead)));
+      }
+    }
+  });
+
   test('reaches everybody though a few pass nothing on', () => {
-    const living = Array.from({ length: 64 }, (_, i) => i);
     for (let first = 1; first < 64; first++) {
       for (let second = first + 1; second < 64; second++) {
-        expect(hops(living, 0, new Set([first, second])).size).toBe(64);
+        expect(hops(64, 0, NOBODY, new Set([first, second])).size).toBe(64);
       }
     }
   });

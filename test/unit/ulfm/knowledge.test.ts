@@ -28,7 +28,7 @@ describe('notices', () => {
     expect(known.noticeOf(4)).toEqual(notice(4));
     expect(known.isFailed(4) && known.isGone(4)).toBe(true);
     expect(known.living).toEqual([0, 1, 2, 3, 5, 6, 7]);
-    expect(known.neighbours).toEqual([3, 1, 5, 0]);
+    expect(known.neighbours).toEqual([3, 1, 5, 0, 6]);
   });
 
   test("get their serial from the server's copy", () => {

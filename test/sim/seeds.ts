@@ -142,6 +142,12 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     story: 'All went back, and who had sent a message that a probe had taken waited for its answer.',
   },
   {
+    profile: 'log',
+    seed: 169893,
+    story:
+      'The second copy of a short message came when its communicator had been freed and its numbers were forgotten, and was held to the end.',
+  },
+  {
     profile: 'replica',
     seed: 2445,
     story: 'The lead took a message that had come before its receive was posted, and did not wake the engine: the burst waited for ever.',

@@ -258,7 +258,9 @@ export class GroupWorld implements StepsHost, ProcessHost {
   start(): void {
     for (let number = 0; number < this.options.ranks; number++) {
       this.processes.push(new GroupProcess(number, this));
-      this.pmlOf(number).onUnexpected = () => this.wake(number);
+      const pml = this.pmlOf(number);
+      pml.onUnexpected = () => this.wake(number);
+      pml.admits = (ctx) => !this.processes[number].worker.freed.has(ctx);
       const { engine } = this.world.processes[number];
       // Rails may be polled beside the turns of the world.
       engine.afterWork = () => {

@@ -127,6 +127,7 @@ export class Steps {
   private free(worker: Worker, { ctx }: Free): void {
     const { counters } = this.host;
     this.host.pmlOf(worker.number).releaseContext(ctx);
+    worker.freed.add(ctx);
     counters.freed++;
     if (worker.succession?.isReplaying === true) counters.freedAgain++;
   }

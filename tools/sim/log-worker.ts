@@ -60,6 +60,8 @@ export interface Worker {
   readonly notHeld: Set<number>;
   /** The epoch in which it has begun, with all of its group: where groups go back, their messages among themselves carry it. */
   began: number;
+  /** Contexts that its program has freed: as in src/mpi, what comes for them is a late copy, and is dropped. */
+  readonly freed: Set<number>;
   /** It is a successor whose program does not repeat itself. */
   drifts: boolean;
   /** A request that has ended, to be used again. */
@@ -110,6 +112,7 @@ export function newWorker(number: number, log: SendLog, isCalled: boolean): Work
     isBack: false,
     notHeld: new Set(),
     began: 0,
+    freed: new Set(),
     drifts: false,
     ended: undefined,
     memory: new Uint8Array(COLL_BYTES_MAX),

@@ -133,7 +133,9 @@ export class LogWorld implements StepsHost {
       const log = new SendLog({ bytesMax: this.options.logBytesMax, slabBytes: this.options.slabBytes });
       const worker = newWorker(number, log, number < this.options.members);
       this.workers.push(worker);
-      this.engine(number).pml.onUnexpected = () => this.wake(number);
+      const { pml } = this.engine(number);
+      pml.onUnexpected = () => this.wake(number);
+      pml.admits = (ctx) => !worker.freed.has(ctx);
       for (const { rank } of this.engine(number).pml.peers) {
         if (rank === number) continue;
         this.listenTo(worker, rank);

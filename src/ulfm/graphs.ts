@@ -11,18 +11,16 @@
 export function ringNeighbours(size: number, self: number, isGone: (place: number) => boolean): number[] {
   if (isGone(self)) return [];
   const found = new Set<number>();
-  const look = (distance: number, step: number): void => {
-    for (let left = size - distance, place = (self + step * distance + size) % size; left > 0; left--, place = (place + step + size) % size)
-      if (!isGone(place)) {
-        found.add(place);
-        return;
-      }
+  const look = (distance: number, direction: 1 | -1): void => {
+    for (let ahead = distance; ahead < size; ahead++) {
+      const place = (self + direction * ahead + size) % size;
+      if (!isGone(place)) return void found.add(place);
+    }
   };
   for (let distance = 1; distance <= size / 2; distance *= 2) {
     look(distance, 1);
     look(distance, -1);
   }
-  found.delete(self);
   return [...found];
 }
 

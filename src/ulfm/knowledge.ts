@@ -60,8 +60,6 @@ export class Knowledge {
   private readonly departed = new Set<number>();
   /** Ascending. Made when it is asked for. */
   private livingNumbers: number[] | undefined;
-  /** The gone among them. */
-  private everyNumber: number[] | undefined;
   /** This process has been declared dead: nothing that it does counts any more. */
   ownDeath: Notice | undefined;
 
@@ -77,7 +75,7 @@ export class Knowledge {
     this.processes.set(number, incarnation);
     const notice = this.failures.get(number);
     if (notice !== undefined && notice.incarnation < incarnation) this.failures.delete(number);
-    this.changed();
+    this.livingNumbers = undefined;
   }
 
   /**
@@ -99,7 +97,7 @@ export class Knowledge {
       return 'known';
     }
     this.failures.set(number, notice);
-    this.changed();
+    this.livingNumbers = undefined;
     return 'news';
   }
 
@@ -107,20 +105,15 @@ export class Knowledge {
   takeOld(notice: Notice): void {
     if (notice.number === this.self || this.failures.has(notice.number)) return;
     this.failures.set(notice.number, notice);
-    this.changed();
+    this.livingNumbers = undefined;
   }
 
   /** The process has said BYE: it takes part in nothing any more, and has not failed. */
   leave(number: number): boolean {
     if (number === this.self || this.departed.has(number)) return false;
     this.departed.add(number);
-    this.changed();
-    return true;
-  }
-
-  private changed(): void {
     this.livingNumbers = undefined;
-    this.everyNumber = undefined;
+    return true;
   }
 
   /** Some process of the job is known to be dead. */
@@ -158,11 +151,9 @@ export class Knowledge {
 
   /** Whom this process tells of a death that is news to it. */
   get neighbours(): number[] {
-    this.everyNumber ??= [...new Set([...this.processes.keys(), ...this.failures.keys()])].sort((a, b) => a - b);
-    const { everyNumber } = this;
-    return ringNeighbours(everyNumber.length, indexIn(everyNumber, this.self), (at) => this.isGone(everyNumber[at])).map(
-      (at) => everyNumber[at],
-    );
+    const all = [...new Set([...this.processes.keys(), ...this.failures.keys()])].sort((a, b) => a - b);
+    const places = ringNeighbours(all.length, indexIn(all, this.self), (place) => this.isGone(all[place]));
+    return places.map((place) => all[place]);
   }
 }
 

@@ -1,11 +1,11 @@
 // Revocation of one communicator at one member: a bit that is set once and told to the others once. The flood goes over the ring of the
-// living with its chords; a member whose next living one in the ring has died tells the one behind it, so that everybody who lives hears of it.
+// members with its chords, past those that are gone; a member whose next living one in the ring has died tells the one behind it, so that everybody
+// who lives hears of it.
 import { Bitmap } from './bitmap.ts';
 import { indexIn, ringNeighbours } from './graphs.ts';
 
 export class Revocation {
   readonly self: number;
-  private readonly size: number;
   isRevoked = false;
   /** Members to which REVOKE or REVOKED has gone. */
   private readonly told: Bitmap;
@@ -14,7 +14,6 @@ export class Revocation {
 
   constructor(self: number, size: number) {
     this.self = self;
-    this.size = size;
     this.told = new Bitmap(size);
     this.heard = new Bitmap(size);
   }
@@ -26,7 +25,7 @@ export class Revocation {
   revoke(living: readonly number[], also: Iterable<number>): number[] {
     if (this.isRevoked) return [];
     this.isRevoked = true;
-    return this.untold([...ringNeighbours(this.size, this.self, (rank) => indexIn(living, rank) < 0), ...also]);
+    return this.untold([...ringNeighbours(this.told.size, this.self, (rank) => indexIn(living, rank) < 0), ...also]);
   }
 
   /** A REVOKE or REVOKED of that member. Returns true when it has to be answered by REVOKED: nothing of ours says it to that member yet. */

@@ -7,6 +7,7 @@ import { type RunningJob, startJob } from '../../src/launch/run/launcher.ts';
 import {
   campaign002,
   checkRecoveries,
+  meanOf,
   PLATE_RANKS,
   type PlannedDeath,
   type RecoveriesInput,
@@ -82,15 +83,13 @@ async function runPlate(task: RankTask, spares: number, limitMs: number, hear: (
 /** Who dies in a job, and what becomes of it. */
 class Striker {
   private readonly stepSeconds: number | undefined;
-  /** Those that have not fallen due, the next one first. */
+  /** Those that have not come, the next one first. */
   private readonly deaths: PlannedDeath[];
   /** The process that has each place, and the one that was killed there last. */
   private readonly processes = new Map<number, number>();
   private readonly killed = new Map<number, number>();
   /** When the process was killed whose place nobody has taken yet. */
   private readonly killedMs = new Map<number, number>();
-  /** Deaths that fell due while a place was empty: nobody dies in a restart, as in the paper's program and in its model. */
-  private readonly waiting: PlannedDeath[] = [];
   private timer: NodeJS.Timeout | undefined;
   private readonly failures: [number, number] = [0, 0];
   private readonly restartSeconds: number[] = [];
@@ -117,7 +116,7 @@ class Striker {
         if (this.clock !== undefined) return;
         this.beganMs = word.atMs;
         this.clock = new JobClock(this.stepSeconds, word.atMs);
-        this.timer = setInterval(() => this.look(job), LOOK_MS);
+        this.timer = setInterval(() => this.strikeNext(job), LOOK_MS);
         return;
       case 'pace':
         this.clock?.pace(word.rank, word.stepSeconds, Date.now());
@@ -139,17 +138,12 @@ class Striker {
     this.restartSeconds.push((atMs - sinceMs) / 1000);
   }
 
-  private look(job: RunningJob): void {
-    const seconds = (this.clock as JobClock).secondsAt(Date.now());
-    const due = this.deaths.findIndex(({ atSeconds }) => atSeconds > seconds);
-    this.waiting.push(...this.deaths.splice(0, due < 0 ? this.deaths.length : due));
-    this.strikeNext(job);
-  }
-
+  /** Deaths that fall due while a place is empty wait: nobody dies in a restart, as in the paper's program and in its model. */
   private strikeNext(job: RunningJob): void {
-    if (this.hasEnded || this.killedMs.size > 0) return;
-    const death = this.waiting.shift();
-    if (death === undefined) return;
+    const { clock, deaths } = this;
+    if (this.hasEnded || this.killedMs.size > 0 || clock === undefined || deaths.length === 0) return;
+    if (deaths[0].atSeconds > clock.secondsAt(Date.now())) return;
+    const death = deaths.shift() as PlannedDeath;
     this.failures[death.level - 1]++;
     for (const rank of death.ranks) {
       const number = this.processes.get(rank) as number;
@@ -184,7 +178,7 @@ export async function playRecoveries(input: RecoveriesInput, say: (text: string)
     });
     if (!measured.isWell || told === undefined)
       throw new MultirailError('ERR_LAUNCH', `the undisturbed job came to no end:\n${measured.said.trimEnd()}`);
-    const stepWorkSeconds = paces.length === 0 ? undefined : paces.reduce((sum, one) => sum + one, 0) / paces.length;
+    const stepWorkSeconds = paces.length === 0 ? undefined : meanOf(paces);
     const undisturbed: Undisturbed = { ...told, stepWorkSeconds };
     say(`undisturbed: ${undisturbed.steps} steps in ${undisturbed.wallSeconds.toFixed(2)} s`);
     const played: RecoveriesPlayed[] = [];

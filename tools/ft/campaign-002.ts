@@ -84,7 +84,7 @@ export interface RecoveriesPlayed {
 
 const scaled = (pair: readonly [number, number], scale: number): [number, number] => [pair[0] * scale, pair[1] * scale];
 const totalOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
-const meanOf = (values: readonly number[]): number => totalOf(values) / values.length;
+export const meanOf = (values: readonly number[]): number => totalOf(values) / values.length;
 
 export const kindName = (repeaters: number): string => (repeaters === 0 ? 'coordinated' : `asynchronous, k = ${repeaters}`);
 

@@ -95,9 +95,11 @@ export class Plate {
         if (job.team.size > 1) throw error;
       }
     }
+    const { stepped } = this;
+    if (stepped === undefined || job?.replaying === true) return relax(now, scratch, hasAbove, hasBelow);
     const beganUs = processorUs();
     relax(now, scratch, hasAbove, hasBelow);
-    if (job?.replaying !== true) this.stepped?.((processorUs() - beganUs) / 1e6);
+    stepped((processorUs() - beganUs) / 1e6);
   }
 
   /** Of the whole plate, at rank 0. */

@@ -136,7 +136,7 @@ export class LogWorld implements StepsHost {
       const { pml } = this.engine(number);
       pml.onUnexpected = () => this.wake(number);
       pml.admits = (ctx) => !worker.freed.has(ctx);
-      for (const { rank } of this.engine(number).pml.peers) {
+      for (const { rank } of pml.peers) {
         if (rank === number) continue;
         this.listenTo(worker, rank);
         this.outcomes?.listenTo(worker, rank);

@@ -14,9 +14,13 @@ export const LOOK_LEVEL = -1;
 /** Steps between two looks, after the first ones. */
 const LOOK_STEPS = 64;
 
-/** All look in the same steps: at first often, since nothing is known of the program. */
-export function isLook(step: number): boolean {
-  return step % LOOK_STEPS === 0 || (step < LOOK_STEPS && (step & (step - 1)) === 0);
+/**
+ * All look in the same steps: at first often, since nothing is known of the program, and then where it does not save as often anyway.
+ * `everySteps`: the periods of its saves, where they are fixed, the same at all ranks and in each run of the program.
+ */
+export function isLook(step: number, everySteps: readonly number[] = []): boolean {
+  if (step < LOOK_STEPS) return (step & (step - 1)) === 0;
+  return step % LOOK_STEPS === 0 && !everySteps.some((period) => period <= LOOK_STEPS);
 }
 
 /** A save that next() has made, or tried to. */

@@ -249,7 +249,8 @@ export class SavingJob extends FtJob {
     this.attempts?.look();
     const { program } = this;
     const level = program?.isBehind === true ? program.levelAt(this.stepCount) : this.periods.dueAt(this.stepCount);
-    return level === undefined && this.attempts !== undefined && isLook(this.stepCount) ? LOOK_LEVEL : level;
+    if (level !== undefined || this.attempts === undefined) return level;
+    return isLook(this.stepCount, this.settings.everySteps) ? LOOK_LEVEL : undefined;
   }
 
   /** `planned`: its level, where it is due. */

@@ -152,8 +152,8 @@ const ms = (seconds: number): string => (Number.isFinite(seconds) ? `${(1000 * s
 export function recoveriesLine({ run, outcome }: RecoveriesPlayed, runs: number): string {
   const job = `row ${run.row}, run ${run.index + 1} of ${runs}, ${kindName(run.repeaters)}`;
   if (outcome === undefined) return `${job}: the job came to no end`;
-  const { failures, wallSeconds, restartSeconds, inPlace, lostSteps } = outcome;
-  return `${job}: ${failures[0]} + ${failures[1]} failures in ${wallSeconds.toFixed(2)} s, ${inPlace} ranks recovered in place, ${lostSteps} steps repeated${restartSeconds.length === 0 ? '' : `, restarts of ${ms(meanOf(restartSeconds))}`}`;
+  const { failures, wallSeconds, clockSeconds, restartSeconds, inPlace, lostSteps } = outcome;
+  return `${job}: ${failures[0]} + ${failures[1]} failures in ${clockSeconds.toFixed(2)} s by its clock, ${wallSeconds.toFixed(2)} s by the wall, ${inPlace} ranks recovered in place, ${lostSteps} steps repeated${restartSeconds.length === 0 ? '' : `, restarts of ${ms(meanOf(restartSeconds))}`}`;
 }
 
 /** A kind of recovery in one row. */

@@ -98,7 +98,9 @@ describe.skipIf(!hasC)('builds of C programs', () => {
       join(cwd, 'sum.cpp'),
       `#include <mpi.h>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
+#include <sys/resource.h>
 #include <vector>
 static int begins = 0;
 struct Global { std::vector<int> values{1, 2, 3}; Global() { begins++; } } global;
@@ -114,13 +116,15 @@ int main(int argc, char **argv) {
   MPI_Op_create(add, 1, &op);
   MPI_Allreduce(own.data(), all.data(), 100, MPI_DOUBLE, op, MPI_COMM_WORLD);
   global.values.push_back(4);
-  if (rank == 0) std::printf("%g %zu %d\\n", std::accumulate(all.begin(), all.end(), 0.0), global.values.size(), begins);
+  struct rusage usage;
+  const int lacks = std::system("mkdir here") + getrusage(RUSAGE_SELF, &usage);
+  if (rank == 0) std::printf("%g %zu %d %d\\n", std::accumulate(all.begin(), all.end(), 0.0), global.values.size(), begins, lacks);
   MPI_Finalize();
 }
 `,
     );
     await must(cwd, process.execPath, CXX, '-O1', '-std=c++17', '-Wall', 'sum.cpp', '-o', 'sum');
-    expect(await must(cwd, process.execPath, CLI, 'run', '-n', '3', 'sum')).toBe('[0] 600 4 1\n');
+    expect(await must(cwd, process.execPath, CLI, 'run', '-n', '3', 'sum')).toBe('[0] 600 4 1 -1\n');
     writeFileSync(
       join(cwd, 'throws.cpp'),
       '#include <stdexcept>\nint main(int argc, char **) { if (argc > 1) throw std::range_error("x"); }\n',

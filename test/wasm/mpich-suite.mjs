@@ -2,7 +2,7 @@
 // of ranks. The sources are Debian's source package, unpacked in a folder that the caller names.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +16,10 @@ export const FOLDERS = ['attr', 'coll', 'comm', 'datatype', 'errhan', 'group', '
 export function buildFolder(cache) {
   const hash = createHash('sha256');
   const files = fileURLToPath(new URL('../../dist/wasm', import.meta.url));
-  for (const name of readdirSync(files).sort()) hash.update(readFileSync(join(files, name)));
+  for (const name of readdirSync(files, { recursive: true }).sort()) {
+    const file = join(files, name);
+    if (statSync(file).isFile()) hash.update(readFileSync(file));
+  }
   return join(cache, `build-${hash.digest('hex').slice(0, 8)}`);
 }
 

@@ -5,11 +5,12 @@
 //
 // Each entry has its time, four minutes at least; --patience: so many times as much, where others use the machine as well. With --pulled all goes
 // over two rails of tcp, of which each rank pulls one after the other at random and puts it back; how many were lost is counted.
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { overTwoRails, railsLost } from './c-build.mjs';
 import { debianSource } from './debian-source.mjs';
 import { notApplicable } from './mpich-not.mjs';
 import { buildFolder, FOLDERS, pool, prepare, readSuite, runEntry } from './mpich-suite.mjs';
@@ -53,15 +54,7 @@ const applicable = all.filter((entry) => notApplicable(entry) === undefined);
 const drawn = applicable.filter((entry) => isDrawn(entry, options.seed, Number(options.share)));
 const asked = options.mca.flatMap((pair) => ['--mca', pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]);
 const pulls = `random:seed=${options.seed},every=1s,heal=200ms,kinds=silent+error`;
-const mca = options.pulled ? ['--mca', 'btl', 'self,tcp', '--mca', 'btl_tcp_links', '2', '--mca', 'btl_fault', pulls, ...asked] : asked;
-
-/** Ends of rails that carried traffic until they were lost, as the ranks have told the launcher. */
-function railsLost(eventsFile) {
-  const carries = (state) => state === 'UP' || state === 'SUSPECT';
-  const events = readFileSync(eventsFile, 'utf8').trim().split('\n').filter(Boolean);
-  return events.map((line) => JSON.parse(line)).filter(({ type, from, to }) => type === 'rail-state' && carries(from) && !carries(to))
-    .length;
-}
+const mca = options.pulled ? [...overTwoRails(pulls), ...asked] : asked;
 
 let passed = 0;
 let failed = 0;

@@ -99,6 +99,12 @@ describe.skipIf(why !== undefined)('programs of C', () => {
     expect(code).toBe(0);
   });
 
+  test('what WASI lacks: there is no shell, and a process knows its processor time and its memory', async () => {
+    const { output, code } = await run(1, 'ends.wasm', ['processes']);
+    expect(output).toBe('[0] shell 0, command -1 ENOSYS, usage 0 0 -1, seconds, memory, 0 of children\n');
+    expect(code).toBe(0);
+  });
+
   test('a rank is killed, and the others go on without it: the plate is the same', async () => {
     const steps = ['3000'];
     const whole = await run(3, 'heat.wasm', steps, ['--mca', 'ft', 'on']);

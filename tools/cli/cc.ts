@@ -39,6 +39,9 @@ const LINK = [
   `-Wl,--stack-first,-z,stack-size=${STACK_BYTES}`,
 ];
 
+/** What start.c includes of ours. */
+const START_HEADERS = ['stdlib.h', 'sys/resource.h'];
+
 /** Options for the processors of other machines, and for what is there anyway. */
 const DROPPED = /^(-march=|-mtune=|-mcpu=|-pthread$|-rdynamic$|-fPIC$|-fpic$|-lmpi$|-lmpich$|-lmpicxx$|-lrt$|-lpthread$)/;
 /** Options after which nothing is linked. */
@@ -170,12 +173,9 @@ function cacheFolder(env: Readonly<Record<string, string | undefined>>): string 
 function startObject(language: Language, tools: Toolchain, folder: string): string | number {
   const source = join(programFiles(), 'start.c');
   const defines = language === 'c++' && lacksExceptions(tools) ? ['-DMULTIRAIL_NO_EXCEPTIONS'] : [];
-  const hash = createHash('sha256')
-    .update(readFileSync(source))
-    .update(JSON.stringify([tools, defines]))
-    .digest('hex')
-    .slice(0, 16);
-  const object = join(folder, `start-${hash}.o`);
+  const hash = createHash('sha256').update(JSON.stringify([tools, defines]));
+  for (const file of [source, ...START_HEADERS.map((name) => join(programFiles(), name))]) hash.update(readFileSync(file));
+  const object = join(folder, `start-${hash.digest('hex').slice(0, 16)}.o`);
   if (existsSync(object)) return object;
   const made = mkdtempSync(join(folder, 'new-'));
   try {

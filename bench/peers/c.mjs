@@ -1,0 +1,208 @@
+// Programs of C as ranks of ours, beside the same sources as MPICH and Open MPI build and run them, in turn: OSU's latency, bandwidth and allreduce,
+// CoMD, and HPCC with its RandomAccess and HPL. Sources: as `npm run c:long` has them, in the folder that MULTIRAIL_C_SOURCES names; HPCC comes from
+// Debian. Prints the table, and writes it with --write into bench/RESULTS.md between its two `c` marks.
+//   MULTIRAIL_C_SOURCES=folder node bench/peers/c.mjs [--rounds 5] [--only osu,comd,hpcc] [--write]
+// Run it on a machine that does nothing else.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, release, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { parseArgs } from 'node:util';
+import { KINDS, must, once } from '../../test/wasm/c-build.mjs';
+import { buildProgram, PROGRAMS } from '../../test/wasm/c-programs.mjs';
+import { buildHpcc, hpccInput } from '../../test/wasm/hpcc-build.mjs';
+import { execute } from '../../test/wasm/mpich-suite.mjs';
+import { median, random, shuffled } from '../lib/stats.mjs';
+
+const folder = new URL('../..', import.meta.url).pathname;
+const BEGIN = '<!-- c:begin, written by bench/peers/c.mjs -->';
+const END = '<!-- c:end -->';
+const LIMIT_MS = 600_000;
+
+const { values: given } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    only: { type: 'string', default: 'osu,comd,hpcc' },
+    seed: { type: 'string', default: '1' },
+    write: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+if (given.help) {
+  console.log('usage: MULTIRAIL_C_SOURCES=folder node bench/peers/c.mjs [--rounds 5] [--only osu,comd,hpcc] [--seed 1] [--write]');
+  process.exit(0);
+}
+const rounds = Number(given.rounds);
+const next = random(Number(given.seed));
+
+/** What puts messages on these rails; Open MPI pinned as it does by itself, MPICH as its bench with peers has it. */
+const RAILS = {
+  tcp: {
+    multirail: { more: ['--mca', 'btl', 'self,tcp'] },
+    mpich: { env: { MPIR_CVAR_NOLOCAL: '1', UCX_TLS: 'tcp,self', UCX_NET_DEVICES: 'lo' } },
+    openmpi: { more: ['--mca', 'pml', 'ob1', '--mca', 'btl', 'self,tcp', '--mca', 'btl_tcp_if_include', 'lo'] },
+  },
+  sm: {
+    multirail: { more: ['--mca', 'btl', 'self,sm'] },
+    mpich: {},
+    openmpi: { more: ['--mca', 'pml', 'ob1', '--mca', 'btl', 'self,vader'] },
+  },
+};
+const NAMES = { multirail: 'multirail', mpich: 'MPICH', openmpi: 'Open MPI' };
+
+const osuRow = (size) => (output) => Number(new RegExp(`^${size} +([\\d.]+)`, 'm').exec(output)?.[1]);
+const osu = (title, rails, ranks, path, size, { args = [], target, isRate = false } = {}) => ({
+  title: `${title}, ${ranks} ranks, ${rails}`,
+  part: 'osu',
+  rails,
+  ranks,
+  program: (tops) => join(tops.OSU, path),
+  args,
+  value: osuRow(size),
+  unit: isRate ? 'MB/s' : 'µs',
+  isRate,
+  target,
+});
+const LATENCY = 'mpi/pt2pt/osu_latency';
+const BANDWIDTH = 'mpi/pt2pt/osu_bw';
+const ALLREDUCE = 'mpi/collective/osu_allreduce';
+const comdLoop = (output) => Number(/^loop +\d+ +[\d.]+ +([\d.]+)/m.exec(output)?.[1]);
+const hpccValue = (name) => (_, place) =>
+  Number(new RegExp(`^${name}=(.*)$`, 'm').exec(readFileSync(join(place, 'hpccoutf.txt'), 'utf8'))?.[1]);
+
+/** target: the most that ours may be of the native time, or the least of the native rate. */
+const ROWS = [
+  osu('8 B one way', 'tcp', 2, LATENCY, 8, { target: { of: 'openmpi', most: 1.1 } }),
+  osu('8 B one way', 'sm', 2, LATENCY, 8, { target: { of: 'openmpi', most: 3 } }),
+  osu('stream of 1 MiB', 'tcp', 2, BANDWIDTH, 1048576, { isRate: true, target: { of: 'openmpi', least: 0.9 } }),
+  osu('stream of 1 MiB', 'sm', 2, BANDWIDTH, 1048576, { isRate: true, target: { of: 'openmpi', least: 0.9 } }),
+  ...[2, 4].flatMap((ranks) => [
+    osu('allreduce of 8 B', 'tcp', ranks, ALLREDUCE, 8, { args: ['-m', '8'], target: { of: 'openmpi', most: 2 } }),
+    osu('allreduce of 8 B', 'sm', ranks, ALLREDUCE, 8, { args: ['-m', '8'], target: { of: 'openmpi', most: 6 } }),
+  ]),
+  {
+    title: 'CoMD, 32,000 atoms, 2 ranks, sm',
+    part: 'comd',
+    rails: 'sm',
+    ranks: 2,
+    program: (tops) => join(tops.CoMD, 'bin/CoMD-mpi'),
+    args: ['-i', '2', '-j', '1', '-k', '1', '-x', '20', '-y', '20', '-z', '20', '-N', '100', '-n', '50'],
+    value: comdLoop,
+    unit: 's',
+    target: { of: 'mpich', most: 1.15 },
+  },
+  ...[
+    ['HPCC, RandomAccess, 2 ranks, sm', 'MPIRandomAccess_GUPs', 'GUP/s', { of: 'mpich', least: 0.2 }],
+    ['HPCC, HPL of order 1000, 2 ranks, sm', 'HPL_Tflops', 'Tflop/s', undefined],
+  ].map(([title, name, unit, target]) => ({
+    title,
+    part: 'hpcc',
+    rails: 'sm',
+    ranks: 2,
+    program: (tops) => join(tops.hpcc, 'hpcc'),
+    args: [],
+    files: (tops) => ({ 'hpccinf.txt': hpccInput(tops.hpcc, { ranks: 2, size: 1000 }) }),
+    value: hpccValue(name),
+    unit,
+    isRate: true,
+    target,
+  })),
+].filter(({ part }) => given.only.split(',').includes(part));
+if (ROWS.length === 0) throw new Error(`--only ${given.only}: expected osu, comd or hpcc`);
+
+/** Runs: those of HPCC tell all its rows at once. */
+const RUNS = [...ROWS.filter(({ part }) => part !== 'hpcc').map((row) => [row]), ROWS.filter(({ part }) => part === 'hpcc')].filter(
+  (rows) => rows.length > 0,
+);
+
+async function build(kind) {
+  const tops = {};
+  for (const name of ['OSU', 'CoMD']) {
+    if (!ROWS.some(({ part }) => part === name.toLowerCase())) continue;
+    const program = PROGRAMS.find((one) => one.name === name);
+    const sources = process.env.MULTIRAIL_C_SOURCES;
+    if (sources === undefined) throw new Error('MULTIRAIL_C_SOURCES names no folder of sources: see npm run c:long');
+    tops[name] = await once(kind, program.folder, (made, tools) => buildProgram(program, sources, made, tools));
+  }
+  if (ROWS.some(({ part }) => part === 'hpcc')) {
+    const { folder: top, why } = await buildHpcc(kind);
+    if (why !== undefined) throw new Error(why);
+    tops.hpcc = top;
+  }
+  return tops;
+}
+
+const kinds = [];
+const tops = {};
+for (const kind of Object.keys(NAMES)) {
+  const lacks = await KINDS[kind].lacks();
+  if (lacks !== undefined) console.log(`left out: ${lacks}`);
+  else {
+    tops[kind] = await build(kind);
+    kinds.push(kind);
+  }
+}
+
+const load = loadavg()[0].toFixed(2);
+const values = new Map();
+const keyOf = (kind, { title }) => `${kind} ${title}`;
+for (let round = 1; round <= rounds; round++)
+  for (const rows of RUNS)
+    for (const kind of shuffled(kinds, next)) {
+      const [row] = rows;
+      const { more = [], env } = RAILS[row.rails][kind];
+      const place = mkdtempSync(join(tmpdir(), 'multirail-c-'));
+      for (const [name, text] of Object.entries(row.files?.(tops[kind]) ?? {})) writeFileSync(join(place, name), text);
+      const [command, args] = KINDS[kind].start(row.ranks, row.program(tops[kind]), row.args, more);
+      const { code, output } = await execute(command, args, { cwd: place, timeoutMs: LIMIT_MS, env });
+      for (const one of rows) {
+        const value = code === 0 ? one.value(output, place) : Number.NaN;
+        values.set(keyOf(kind, one), [...(values.get(keyOf(kind, one)) ?? []), value]);
+        console.log(
+          `round ${round}, ${one.title}, ${NAMES[kind]}: ${Number.isFinite(value) ? `${value} ${one.unit}` : `failed: ${output.slice(-500)}`}`,
+        );
+      }
+      rmSync(place, { recursive: true, force: true });
+    }
+
+const good = (kind, row) => (values.get(keyOf(kind, row)) ?? []).filter(Number.isFinite);
+const digits = (value) => Number(value.toPrecision(3));
+function cell(kind, row) {
+  const list = good(kind, row);
+  if (list.length === 0) return '–';
+  return `${digits(median(list))} <sub>${digits(Math.min(...list))}–${digits(Math.max(...list))}</sub>`;
+}
+function verdict(row) {
+  const ratios = kinds.slice(1).map((kind) => median(good('multirail', row)) / median(good(kind, row)));
+  const text = ratios.map((ratio, i) => `${ratio.toFixed(2)} × ${NAMES[kinds[i + 1]]}`).join(', ');
+  if (row.target === undefined) return [text, ''];
+  const { of, most, least } = row.target;
+  const ratio = median(good('multirail', row)) / median(good(of, row));
+  const isMet = most === undefined ? ratio >= least : ratio <= most;
+  return [text, `${most === undefined ? '≥' : '≤'} ${most ?? least} × ${NAMES[of]}: ${isMet ? 'met' : '**missed**'}`];
+}
+const lines = [
+  `| | unit | ${kinds.map((kind) => NAMES[kind]).join(' | ')} | multirail to others | wanted |`,
+  `| --- | --- |${' ---: |'.repeat(kinds.length)} --- | --- |`,
+  ...ROWS.map((row) => `| ${[row.title, row.unit, ...kinds.map((kind) => cell(kind, row)), ...verdict(row)].join(' | ')} |`),
+];
+const commit = (await must('git', ['rev-parse', '--short', 'HEAD'], folder)).trim();
+const versions = [];
+for (const [kind, command] of Object.entries({ mpich: 'mpichversion', openmpi: 'ompi_info' }))
+  if (kinds.includes(kind)) versions.push((await execute(command, ['--version'])).output.split('\n')[0].replace(/\s+/g, ' ').trim());
+const machine = `${cpus().length} × ${cpus()[0].model.trim()}, kernel ${release()}, Node ${process.version}, ${versions.join(', ')}`;
+const text = [
+  `${new Date().toISOString().slice(0, 10)}, measured at ${commit}, ${machine}, load ${load} before. Median of ${rounds} runs each, in turn, with the least and the most.`,
+  `Command: \`node bench/peers/c.mjs --rounds ${rounds}${given.only === 'osu,comd,hpcc' ? '' : ` --only ${given.only}`}\``,
+  '',
+  ...lines,
+  '',
+].join('\n');
+console.log(`\n${text}`);
+if (given.write) {
+  const file = join(folder, 'bench/RESULTS.md');
+  const before = readFileSync(file, 'utf8');
+  const [from, to] = [before.indexOf(BEGIN), before.indexOf(END)];
+  if (from < 0 || to < from) throw new Error(`${file} has no place for the table: ${BEGIN} … ${END}`);
+  writeFileSync(file, `${before.slice(0, from + BEGIN.length)}\n${text}\n${before.slice(to)}`);
+}

@@ -1,5 +1,5 @@
 // `multirail ft campaign 002`: plays the jobs of tools/ft/campaign-002.ts one after the other, and kills their ranks when their time has come.
-import { rmSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { MultirailError } from '../../src/errors.ts';
@@ -19,7 +19,7 @@ import {
   type Undisturbed,
   workSeconds,
 } from '../ft/campaign-002.ts';
-import type { RankTask, RankWord } from '../ft/campaign-002-rank.ts';
+import { type RankTask, type RankWord, struckFile } from '../ft/campaign-002-rank.ts';
 import { JobClock } from '../ft/job-clock.ts';
 import type { Finding } from '../ft/papers.ts';
 import { inFolder, rankCommand, toldToEnd } from './ft-campaign.ts';
@@ -27,8 +27,6 @@ import { inFolder, rankCommand, toldToEnd } from './ft-campaign.ts';
 /** A job that has not ended after so many times its work, and a minute, is ended. */
 const LIMIT_FACTOR = 10;
 const LIMIT_MORE_MS = 60_000;
-/** So often it is looked who is to die. */
-const LOOK_MS = 10;
 
 interface Ended {
   readonly said: string;
@@ -83,46 +81,45 @@ async function runPlate(task: RankTask, spares: number, limitMs: number, hear: (
 /** Who dies in a job, and what becomes of it. */
 class Striker {
   private readonly stepSeconds: number | undefined;
-  /** Those that have not come, the next one first. */
-  private readonly deaths: PlannedDeath[];
+  private readonly deaths: readonly PlannedDeath[];
+  private readonly struck: string;
   /** The process that has each place, and the one that was killed there last. */
   private readonly processes = new Map<number, number>();
   private readonly killed = new Map<number, number>();
   /** When the process was killed whose place nobody has taken yet. */
   private readonly killedMs = new Map<number, number>();
-  private timer: NodeJS.Timeout | undefined;
   private readonly failures: [number, number] = [0, 0];
   private readonly restartSeconds: number[] = [];
   private beganMs = 0;
   /** It runs from when the job begins to compute. */
   private clock: JobClock | undefined;
-  private hasEnded = false;
   private ended: Omit<RecoveriesOutcome, 'failures' | 'restartSeconds'> | undefined;
 
-  /** `stepSeconds`: processor time of a step in the undisturbed job. */
-  constructor({ deaths }: RecoveriesRun, stepSeconds: number | undefined) {
+  /** `stepSeconds`: processor time of a step in the undisturbed job; `struck`: where it is noted which deaths have come. */
+  constructor({ deaths }: RecoveriesRun, stepSeconds: number | undefined, struck: string) {
     this.stepSeconds = stepSeconds;
-    this.deaths = [...deaths];
+    this.deaths = deaths;
+    this.struck = struck;
   }
 
   hear(word: RankWord, job: RunningJob): void {
     switch (word.kind) {
       case 'begins':
         this.begins(word.rank, word.process, word.atMs);
-        this.strikeNext(job);
         return;
       case 'computes':
         // Once more, where all have begun again from the beginning.
         if (this.clock !== undefined) return;
         this.beganMs = word.atMs;
         this.clock = new JobClock(this.stepSeconds, word.atMs);
-        this.timer = setInterval(() => this.strikeNext(job), LOOK_MS);
+        return;
+      case 'reached':
+        this.strike(word.death, job);
         return;
       case 'pace':
         this.clock?.pace(word.rank, word.stepSeconds, Date.now());
         return;
       case 'ended': {
-        this.stop();
         const { inPlace, lostSteps, digest, atMs } = word;
         const clockSeconds = (this.clock as JobClock).secondsAt(atMs);
         this.ended = { wallSeconds: (atMs - this.beganMs) / 1000, clockSeconds, inPlace, lostSteps, digest };
@@ -138,12 +135,9 @@ class Striker {
     this.restartSeconds.push((atMs - sinceMs) / 1000);
   }
 
-  /** Deaths that fall due while a place is empty wait: nobody dies in a restart, as in the paper's program and in its model. */
-  private strikeNext(job: RunningJob): void {
-    const { clock, deaths } = this;
-    if (this.hasEnded || this.killedMs.size > 0 || clock === undefined || deaths.length === 0) return;
-    if (deaths[0].atSeconds > clock.secondsAt(Date.now())) return;
-    const death = deaths.shift() as PlannedDeath;
+  private strike(at: number, job: RunningJob): void {
+    const death = this.deaths[at];
+    writeFileSync(struckFile(this.struck, at), '');
     this.failures[death.level - 1]++;
     for (const rank of death.ranks) {
       const number = this.processes.get(rank) as number;
@@ -157,11 +151,6 @@ class Striker {
   get outcome(): RecoveriesOutcome | undefined {
     const { ended, failures, restartSeconds } = this;
     return ended && { ...ended, failures, restartSeconds };
-  }
-
-  stop(): void {
-    this.hasEnded = true;
-    clearInterval(this.timer);
   }
 }
 
@@ -183,11 +172,11 @@ export async function playRecoveries(input: RecoveriesInput, say: (text: string)
     say(`undisturbed: ${undisturbed.steps} steps in ${undisturbed.wallSeconds.toFixed(2)} s`);
     const played: RecoveriesPlayed[] = [];
     for (const run of recoveriesRuns(input, undisturbed)) {
-      const saves = join(folder, 'saves');
-      rmSync(saves, { recursive: true, force: true });
-      const striker = new Striker(run, undisturbed.stepWorkSeconds);
-      const { said, isWell } = await runPlate({ run, folder: saves }, run.spares, limitMs, (word, job) => striker.hear(word, job));
-      striker.stop();
+      const [saves, struck] = ['saves', 'struck'].map((name) => join(folder, name));
+      for (const one of [saves, struck]) rmSync(one, { recursive: true, force: true });
+      mkdirSync(struck);
+      const striker = new Striker(run, undisturbed.stepWorkSeconds, struck);
+      const { said, isWell } = await runPlate({ run, folder: saves, struck }, run.spares, limitMs, (word, job) => striker.hear(word, job));
       const one = { run, outcome: isWell ? striker.outcome : undefined };
       played.push(one);
       say(recoveriesLine(one, input.runs));

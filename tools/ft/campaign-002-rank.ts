@@ -1,5 +1,7 @@
 // The program of `multirail ft campaign 002`: a strip of a heated plate, whose saves and restores take the time that the paper has for them, by
 // sleeping, and whose computing is work. It tells the command that has started the job when it begins and ends; that one kills ranks.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { FtJob } from '../../src/ft/recover/job.ts';
 import type { FtOptions } from '../../src/ft/recover/options.ts';
 import { run } from '../../src/ft/recover/run.ts';
@@ -15,18 +17,30 @@ export type RankWord =
   | { readonly kind: 'begins'; readonly rank: number; readonly process: number; readonly atMs: number }
   /** All have met, and begin to compute. */
   | { readonly kind: 'computes'; readonly atMs: number }
+  /** A rank that is to die has come to its step, and waits for that: the number of the death. */
+  | { readonly kind: 'reached'; readonly death: number }
   | ({ readonly kind: 'ended'; readonly atMs: number } & Pick<RecoveriesOutcome, 'digest' | 'inPlace' | 'lostSteps'>)
   /** A step of that rank takes so much processor time now. */
   | { readonly kind: 'pace'; readonly rank: number; readonly stepSeconds: number }
   | { readonly kind: 'undisturbed'; readonly undisturbed: Pick<Undisturbed, 'steps' | 'wallSeconds' | 'digest'> };
 
-/** What the ranks of a job are told: a job of the campaign, or to measure the undisturbed one. */
-export type RankTask = { readonly run: RecoveriesRun; readonly folder: string } | { readonly measuredSeconds: number };
+/**
+ * What the ranks of a job are told: a job of the campaign, or to measure the undisturbed one. `folder`: of its saves. `struck`: a folder that has a
+ * file for each death that has come (struckFile).
+ */
+export type RankTask =
+  | { readonly run: RecoveriesRun; readonly folder: string; readonly struck: string }
+  | { readonly measuredSeconds: number };
+
+/** Whoever comes to the step of a death for a second time goes on. */
+export const struckFile = (struck: string, death: number): string => join(struck, String(death));
 
 const ROWS = 768;
 /** Steps before those by which a step is measured, and those. */
 const WARM_STEPS = 100;
 const MEASURED_STEPS = 200;
+/** Nothing is ever sent with it: whoever waits for it waits to be killed, and takes part in what its process has to do. */
+const NEVER_TAG = 7;
 
 type Say = (word: RankWord) => void;
 
@@ -47,7 +61,7 @@ const sleep = (seconds: number): void => void Atomics.wait(pause, 0, 0, 1000 * s
 export async function campaign002AsRank(mpi: Runtime, task: RankTask, print: (line: string) => void): Promise<void> {
   const say: Say = (word) => print(`campaign ${JSON.stringify(word)}`);
   if ('measuredSeconds' in task) await run(mpi, { domain: 'process' }, (job) => measure(job, task.measuredSeconds, say));
-  else await run(mpi, optionsOf(task.run, task.folder), (job) => play(job, task.run, mpi.process, say));
+  else await run(mpi, optionsOf(task.run, task.folder), (job) => play(job, task, mpi.process, say));
   await mpi.finalize();
 }
 
@@ -81,12 +95,8 @@ async function measure({ comm }: FtJob, seconds: number, say: Say): Promise<void
   if (digest !== undefined) say({ kind: 'undisturbed', undisturbed: { steps: steps[0], wallSeconds, digest } });
 }
 
-async function play(
-  job: FtJob,
-  { steps, everySteps, costSeconds, restoreSeconds }: RecoveriesRun,
-  process: number,
-  say: Say,
-): Promise<void> {
+async function play(job: FtJob, { run, struck }: Extract<RankTask, { run: unknown }>, process: number, say: Say): Promise<void> {
+  const { steps, everySteps, costSeconds, restoreSeconds, deaths } = run;
   const { comm, recovery } = job;
   const { rank, size } = comm;
   if (size !== PLATE_RANKS) throw new Error(`${size} ranks`);
@@ -113,6 +123,11 @@ async function play(
   while (step < steps) {
     await plate.step(job);
     step++;
+    const death = deaths.findIndex((one) => one.step === step && one.ranks[0] === rank);
+    if (death >= 0 && !existsSync(struckFile(struck, death))) {
+      say({ kind: 'reached', death });
+      await comm.recv(new Uint8Array(1), (rank + 1) % size, NEVER_TAG);
+    }
     await job.next();
   }
   const digest = await plate.digest();

@@ -1,5 +1,5 @@
 // `multirail ft campaign 002`: table 3 of paper 002 with real processes. A heated plate on four ranks loses some of them by the table's rates; all go
-// back to the last save, or the dead ones alone, and both meet the same deaths at the same times. Times are scaled: an hour becomes 36 s with 0.01. A
+// back to the last save, or the dead ones alone, and both meet the same deaths in the same steps. Times are scaled: an hour becomes 36 s with 0.01. A
 // failure of level 1 is the death of one rank, one of level 2 that of a rank and of whoever has the copy of its image. Here: who dies when, and
 // the verdict. The jobs are in tools/cli/ft-campaign-002.ts.
 import { MultirailError } from '../../src/errors.ts';
@@ -12,8 +12,8 @@ import { columns, type Finding, INPUT_002, percent, TABLE_002 } from './papers.t
 export const PLATE_RANKS = 4;
 /** Each rank is a failure domain, and its image has one copy. */
 const SCHEME = { domains: PLATE_RANKS, duplication: 1, depth: 1 } as const;
-/** Deaths are drawn for this multiple of the work: a job that lasts longer is left alone from then on. */
-const HORIZON = 1.6;
+/** From one death to the next there are so many steps at least: no rank comes that far while a place is empty. */
+const STEPS_BETWEEN = 8;
 /** Processes that stand by beyond those that die: helpers of two successors at once. */
 const SPARES_MORE = 2;
 const PROCESSES_MAX = 128;
@@ -40,8 +40,8 @@ export interface Undisturbed {
 
 /** Ranks that die at once. */
 export interface PlannedDeath {
-  /** Since the job began to compute, by its clock (job-clock.ts). */
-  readonly atSeconds: number;
+  /** When the first of them comes to the end of that step for the first time: as much work is done then in jobs of all kinds. */
+  readonly step: number;
   readonly level: 1 | 2;
   readonly ranks: readonly number[];
 }
@@ -88,17 +88,26 @@ export const meanOf = (values: readonly number[]): number => totalOf(values) / v
 
 export const kindName = (repeaters: number): string => (repeaters === 0 ? 'coordinated' : `asynchronous, k = ${repeaters}`);
 
-function deathsOf(mtbfSeconds: readonly number[], untilSeconds: number, prng: Prng): PlannedDeath[] {
+/** Times between deaths are those of work that is done: what recoveries take is not counted, so jobs of all kinds meet as many. */
+function deathsOf(mtbfSeconds: readonly number[], steps: number, stepSeconds: number, prng: Prng): PlannedDeath[] {
   const deaths: PlannedDeath[] = [];
   for (const level of [1, 2] as const) {
     for (let at = 0; ; ) {
       at += exponential(prng, mtbfSeconds[level - 1]);
+      const step = 1 + Math.floor(at / stepSeconds);
       const rank = prng.below(PLATE_RANKS);
-      if (at >= untilSeconds) break;
-      deaths.push({ atSeconds: at, level, ranks: level === 1 ? [rank] : [rank, receiver(rank, 1, 0, SCHEME)] });
+      if (step >= steps) break;
+      deaths.push({ step, level, ranks: level === 1 ? [rank] : [rank, receiver(rank, 1, 0, SCHEME)] });
     }
   }
-  return deaths.sort((a, b) => a.atSeconds - b.atSeconds);
+  deaths.sort((a, b) => a.step - b.step);
+  let least = 1;
+  const apart = deaths.map((death) => {
+    const step = Math.max(death.step, least);
+    least = step + STEPS_BETWEEN;
+    return { ...death, step };
+  });
+  return apart.filter(({ step }) => step < steps);
 }
 
 /** Work of a job. */
@@ -133,7 +142,7 @@ export function recoveriesRuns(input: RecoveriesInput, { steps, wallSeconds }: U
     const often = Math.max(1, Math.round(periodSeconds[0] / stepSeconds));
     const everySteps: [number, number] = [often, often * Math.round(counts[0])];
     return Array.from({ length: runs }, (_, index) => {
-      const deaths = deathsOf(mtbfSeconds, HORIZON * workSeconds(input), new Prng(`campaign 002 ${seed}/${row}/${index}`));
+      const deaths = deathsOf(mtbfSeconds, steps, stepSeconds, new Prng(`campaign 002 ${seed}/${row}/${index}`));
       const spares = totalOf(deaths.map(({ ranks }) => ranks.length)) + SPARES_MORE;
       if (PLATE_RANKS + spares > PROCESSES_MAX)
         throw new MultirailError('ERR_ARG', `--scale ${scale}: ${spares} processes would have to stand by in row ${row}`);
@@ -256,7 +265,7 @@ export function campaign002(input: RecoveriesInput, undisturbed: Undisturbed, pl
     lines: [
       `Paper 002, table 3, by real processes: ${PLATE_RANKS} ranks, undisturbed ${wallSeconds.toFixed(2)} s for ${steps} steps; saves cost ${cost} ms and restores ${restore} ms beside what they take by themselves.`,
       'Overhead is the mean time beyond the undisturbed job; restart the mean time from a death until the program of the successor begins; difference the mean by which coordinated recovery took longer with the same deaths, with its standard error. The paper has measured reductions of 13 to 53 %, on clusters.',
-      'Both are by the clock of each job, and so are the times of deaths: it runs as fast as the processors do at that time, by the processor time of a step next to that in the undisturbed job. The difference by the clock on the wall is beside it.',
+      'Both are by the clock of each job: it runs as fast as the processors do at that time, by the processor time of a step next to that in the undisturbed job. The difference by the clock on the wall is beside it. Deaths come in the same steps in jobs of all kinds.',
       ...columns(lines),
     ],
     data: { ...input, undisturbed, played, cells },

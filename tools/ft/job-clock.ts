@@ -1,6 +1,6 @@
 // The clock of a job of `multirail ft campaign 002`. On a shared machine the same step takes half as long again in some seconds, which is more than a
-// failure costs. So a job's time is counted in seconds of the undisturbed job: the clock runs as fast as the processors do, by what they need for
-// a step. By it deaths come at the same points of the work in jobs of both kinds, and times are compared.
+// failure costs. So the time that a job takes is counted in seconds of the undisturbed job: the clock runs as fast as the processors do, by what they
+// need for a step. Times of jobs are compared by it.
 
 /** Steps by which the speed of a rank is measured, and the first ones of a process, whose code is cold. */
 const PACE_STEPS = 20;

@@ -4,21 +4,23 @@
 //   MULTIRAIL_C_SOURCES=folder node bench/peers/c.mjs [--rounds 5] [--only osu,comd,hpcc] [--write]
 // Run it on a machine that does nothing else.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, release, tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
-import { KINDS, must, once } from '../../test/wasm/c-build.mjs';
-import { buildProgram, PROGRAMS } from '../../test/wasm/c-programs.mjs';
+import { KINDS } from '../../test/wasm/c-build.mjs';
+import { buildProgram, lackOf, PROGRAMS } from '../../test/wasm/c-programs.mjs';
 import { buildHpcc, hpccInput } from '../../test/wasm/hpcc-build.mjs';
 import { execute } from '../../test/wasm/mpich-suite.mjs';
+import { measuredAt, writeBetween } from '../lib/section.mjs';
 import { median, random, shuffled } from '../lib/stats.mjs';
+import { MPICH_TCP } from './contenders.mjs';
 
-const folder = new URL('../..', import.meta.url).pathname;
 const BEGIN = '<!-- c:begin, written by bench/peers/c.mjs -->';
 const END = '<!-- c:end -->';
-/** A contender that takes longer has not come to its end. */
+/** A contender that takes longer has not come to its end. HPCC is many programs in one. */
 const LIMIT_MS = 40_000;
+const HPCC_LIMIT_MS = 600_000;
 
 const { values: given } = parseArgs({
   options: {
@@ -40,7 +42,7 @@ const next = random(Number(given.seed));
 const RAILS = {
   tcp: {
     multirail: { more: ['--mca', 'btl', 'self,tcp'] },
-    mpich: { env: { MPIR_CVAR_NOLOCAL: '1', UCX_TLS: 'tcp,self', UCX_NET_DEVICES: 'lo' } },
+    mpich: { env: MPICH_TCP },
     openmpi: { more: ['--mca', 'pml', 'ob1', '--mca', 'btl', 'self,tcp', '--mca', 'btl_tcp_if_include', 'lo'] },
   },
   sm: {
@@ -121,9 +123,9 @@ async function build(kind) {
   for (const name of ['OSU', 'CoMD']) {
     if (!ROWS.some(({ part }) => part === name.toLowerCase())) continue;
     const program = PROGRAMS.find((one) => one.name === name);
-    const sources = process.env.MULTIRAIL_C_SOURCES;
-    if (sources === undefined) throw new Error('MULTIRAIL_C_SOURCES names no folder of sources: see npm run c:long');
-    tops[name] = await once(kind, program.folder, (made, tools) => buildProgram(program, sources, made, tools));
+    const lack = lackOf(program);
+    if (lack !== undefined) throw new Error(`${name}: ${lack}`);
+    tops[name] = await buildProgram(kind, program);
   }
   if (ROWS.some(({ part }) => part === 'hpcc')) {
     const { folder: top, why } = await buildHpcc(kind);
@@ -155,13 +157,14 @@ for (let round = 1; round <= rounds; round++)
       const place = mkdtempSync(join(tmpdir(), 'multirail-c-'));
       for (const [name, text] of Object.entries(row.files?.(tops[kind]) ?? {})) writeFileSync(join(place, name), text);
       const [command, args] = KINDS[kind].start(row.ranks, row.program(tops[kind]), row.args, more);
-      const { code, output, isLate } = await execute(command, args, { cwd: place, timeoutMs: LIMIT_MS, env });
+      const timeoutMs = row.part === 'hpcc' ? HPCC_LIMIT_MS : LIMIT_MS;
+      const { code, output, isLate } = await execute(command, args, { cwd: place, timeoutMs, env });
+      const failure = isLate ? `not at its end after ${timeoutMs / 1000} s` : output.slice(-500);
       for (const one of rows) {
         const value = code === 0 ? one.value(output, place) : Number.NaN;
         values.set(keyOf(kind, one), [...(values.get(keyOf(kind, one)) ?? []), value]);
-        console.log(
-          `round ${round}, ${one.title}, ${NAMES[kind]}: ${Number.isFinite(value) ? `${value} ${one.unit}` : `failed${isLate ? `: not at its end after ${LIMIT_MS / 1000} s` : `: ${output.slice(-500)}`}`}`,
-        );
+        const said = Number.isFinite(value) ? `${value} ${one.unit}` : `failed: ${failure}`;
+        console.log(`round ${round}, ${one.title}, ${NAMES[kind]}: ${said}`);
       }
       rmSync(place, { recursive: true, force: true });
     }
@@ -174,12 +177,12 @@ function cell(kind, row) {
   return `${digits(median(list))} <sub>${digits(Math.min(...list))}–${digits(Math.max(...list))}</sub>`;
 }
 function verdict(row) {
-  const ratios = kinds.slice(1).map((kind) => median(good('multirail', row)) / median(good(kind, row)));
-  const text = ratios.map((ratio, i) => `${ratio.toFixed(2)} × ${NAMES[kinds[i + 1]]}`).join(', ');
+  const ratioTo = (kind) => median(good('multirail', row)) / median(good(kind, row));
+  const others = kinds.filter((kind) => kind !== 'multirail');
+  const text = others.map((kind) => `${ratioTo(kind).toFixed(2)} × ${NAMES[kind]}`).join(', ');
   if (row.target === undefined) return [text, ''];
   const { of, most, least } = row.target;
-  const ratio = median(good('multirail', row)) / median(good(of, row));
-  const isMet = most === undefined ? ratio >= least : ratio <= most;
+  const isMet = most === undefined ? ratioTo(of) >= least : ratioTo(of) <= most;
   return [text, `${most === undefined ? '≥' : '≤'} ${most ?? least} × ${NAMES[of]}: ${isMet ? 'met' : '**missed**'}`];
 }
 const lines = [
@@ -187,23 +190,15 @@ const lines = [
   `| --- | --- |${' ---: |'.repeat(kinds.length)} --- | --- |`,
   ...ROWS.map((row) => `| ${[row.title, row.unit, ...kinds.map((kind) => cell(kind, row)), ...verdict(row)].join(' | ')} |`),
 ];
-const commit = (await must('git', ['rev-parse', '--short', 'HEAD'], folder)).trim();
 const versions = [];
 for (const [kind, command] of Object.entries({ mpich: 'mpichversion', openmpi: 'ompi_info' }))
   if (kinds.includes(kind)) versions.push((await execute(command, ['--version'])).output.split('\n')[0].replace(/\s+/g, ' ').trim());
-const machine = `${cpus().length} × ${cpus()[0].model.trim()}, kernel ${release()}, Node ${process.version}, ${versions.join(', ')}`;
 const text = [
-  `${new Date().toISOString().slice(0, 10)}, measured at ${commit}, ${machine}, load ${load} before. Median of ${rounds} runs each, in turn, with the least and the most.`,
+  `${measuredAt(versions.join(', '), load)} Median of ${rounds} runs each, in turn, with the least and the most.`,
   `Command: \`node bench/peers/c.mjs --rounds ${rounds}${given.only === 'osu,comd,hpcc' ? '' : ` --only ${given.only}`}\``,
   '',
   ...lines,
   '',
 ].join('\n');
 console.log(`\n${text}`);
-if (given.write) {
-  const file = join(folder, 'bench/RESULTS.md');
-  const before = readFileSync(file, 'utf8');
-  const [from, to] = [before.indexOf(BEGIN), before.indexOf(END)];
-  if (from < 0 || to < from) throw new Error(`${file} has no place for the table: ${BEGIN} … ${END}`);
-  writeFileSync(file, `${before.slice(0, from + BEGIN.length)}\n${text}\n${before.slice(to)}`);
-}
+if (given.write) writeBetween(BEGIN, END, text);

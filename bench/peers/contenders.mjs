@@ -17,7 +17,7 @@ const OPEN_MPI = ['mpirun.openmpi', '--allow-run-as-root', '-np', '2', '--bind-t
 const openMpi = (...mca) => ({ command: [...OPEN_MPI, ...mca.flatMap((one) => ['--mca', ...one]), join(BIN, 'mpi-openmpi')] });
 const mpich = (env) => ({ command: ['mpirun.mpich', '-bind-to', 'core', '-np', '2', join(BIN, 'mpi-mpich')], env });
 const OMPI_TCP = openMpi(['btl', 'self,tcp'], ['btl_tcp_if_include', 'lo']);
-const MPICH_TCP = { MPIR_CVAR_NOLOCAL: '1', UCX_TLS: 'tcp,self', UCX_NET_DEVICES: 'lo' };
+export const MPICH_TCP = { MPIR_CVAR_NOLOCAL: '1', UCX_TLS: 'tcp,self', UCX_NET_DEVICES: 'lo' };
 
 /** A job of multirail: `mca` are its parameters, `pinned` puts rank r on CPU r. */
 function multirail(program, mca, { pinned = false, args = [] } = {}) {

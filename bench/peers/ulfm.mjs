@@ -5,11 +5,12 @@
 // Every round runs each contender once, in a drawn order. Run it on a machine that does nothing else.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, release, tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { makeDebian13 } from '../../tools/lab/debian13.mjs';
+import { measuredAt, writeBetween } from '../lib/section.mjs';
 import { median, random, shuffled } from '../lib/stats.mjs';
 
 const folder = new URL('../..', import.meta.url).pathname;
@@ -150,19 +151,11 @@ for (const size of sizes) {
     );
   lines.push(`| runs that failed | ${failed.map((count) => `${count} of ${rounds}`).join(' | ')} |`, '');
 }
-const commit = run('git', ['rev-parse', '--short', 'HEAD'], { cwd: folder }).stdout.trim() || 'no commit';
-const machine = `${cpus().length} × ${cpus()[0].model.trim()}, kernel ${release()}, Node ${process.version}, ${version}`;
 const text = [
-  `${new Date().toISOString().slice(0, 10)}, measured at ${commit}, ${machine}, load ${load} before. Median of ${rounds} jobs each, in turn, with the least and the most.`,
+  `${measuredAt(version, load)} Median of ${rounds} jobs each, in turn, with the least and the most.`,
   `Command: \`node bench/peers/ulfm.mjs --ranks ${given.ranks} --rounds ${rounds} --iterations ${given.iterations}\``,
   '',
   ...lines,
 ].join('\n');
 console.log(`\n${text}`);
-if (given.write) {
-  const file = join(folder, 'bench/RESULTS.md');
-  const before = readFileSync(file, 'utf8');
-  const [from, to] = [before.indexOf(BEGIN), before.indexOf(END)];
-  if (from < 0 || to < from) throw new Error(`${file} has no place for the table: ${BEGIN} … ${END}`);
-  writeFileSync(file, `${before.slice(0, from + BEGIN.length)}\n${text}\n${before.slice(to)}`);
-}
+if (given.write) writeBetween(BEGIN, END, text);

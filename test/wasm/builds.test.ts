@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { findToolchain } from '../../tools/cli/cc.ts';
-import { execute } from './mpich-suite.mjs';
+import { execute, has } from './mpich-suite.mjs';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CLI = join(ROOT, 'dist/cli.js');
@@ -23,7 +23,6 @@ const canCompile = (language: 'c' | 'c++'): boolean => {
     return false;
   }
 };
-const has = async (command: string): Promise<boolean> => (await execute(command, ['--version'])).code === 0;
 const hasC = canCompile('c');
 const hasCxx = hasC && canCompile('c++');
 const [hasMake, hasAutoconf, hasCmake] = [await has('make'), await has('autoconf'), await has('cmake')];

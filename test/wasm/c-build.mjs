@@ -1,10 +1,10 @@
 // With what programs of C and C++ are built and started: `multirail cc` for ranks of ours, and the compilers of MPICH and Open MPI for the same
 // programs as they are elsewhere.
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { buildFolder, execute } from './mpich-suite.mjs';
+import { buildFolder, execute, has } from './mpich-suite.mjs';
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const own = (name) => fileURLToPath(new URL(`../../dist/wasm/${name}`, import.meta.url));
@@ -18,9 +18,6 @@ export async function must(command, args, cwd) {
   if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${code}:\n${output.slice(-3000)}`);
   return output;
 }
-
-/** Whether a command is there. */
-export const has = async (command) => (await execute(command, ['--version'])).code === 0;
 
 /** A name of an LLVM tool that is there. */
 async function llvmTool(name) {
@@ -82,12 +79,13 @@ export function railsLost(eventsFile) {
     .length;
 }
 
-/** Runs `make` with a folder of its own below that of the kind, once: what is there was made before. Gives the folder. */
+/** Runs `make` with a new folder of its own below that of the kind, once: what is there as a whole was made before. Gives the folder. */
 export async function once(kind, name, make) {
   const folder = join(KINDS[kind].folder, name);
   const mark = join(folder, '.made');
   if (existsSync(mark)) return folder;
-  mkdirSync(KINDS[kind].folder, { recursive: true });
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
   await make(folder, { ...KINDS[kind], ...(await KINDS[kind].tools()) });
   mkdirSync(mark);
   return folder;

@@ -2,16 +2,15 @@
 // own check, and must say the same, to the digit, whether its rails are pulled or not; natively built by MPICH, where that is installed, too.
 //
 //   MULTIRAIL_C_SOURCES=folder node test/wasm/c-long.mjs [--only CoMD,HPCG]
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
-import { KINDS, once, overTwoRails, railsLost } from './c-build.mjs';
-import { buildProgram, fetchLine, PROGRAMS } from './c-programs.mjs';
+import { KINDS, overTwoRails, railsLost } from './c-build.mjs';
+import { buildProgram, lackOf, PROGRAMS } from './c-programs.mjs';
 import { execute } from './mpich-suite.mjs';
 
 const { values: options } = parseArgs({ options: { only: { type: 'string', default: '' } } });
-const sources = process.env.MULTIRAIL_C_SOURCES;
 const TIME_MS = 600_000;
 /** Ranks pull one rail after the other at random, and put it back. */
 const PULLS = 'random:seed=1,every=500ms,heal=200ms,kinds=silent+error';
@@ -45,10 +44,9 @@ function judge(what, { output, isRight, seconds, results }, expected, problem) {
 }
 
 async function playProgram(program, lacks) {
-  const build = (kind) => once(kind, program.folder, (folder, tools) => buildProgram(program, sources, folder, tools));
-  const ours = await build('multirail');
+  const ours = await buildProgram('multirail', program);
   const isCompared = lacks === undefined && program.jobs.some(({ results }) => results !== undefined);
-  const native = isCompared ? await build('mpich') : undefined;
+  const native = isCompared ? await buildProgram('mpich', program) : undefined;
   for (const [i, job] of program.jobs.entries()) {
     const title = `${program.name}, ${job.what}, ${job.ranks} ranks`;
     judge(title, await play('multirail', ours, job, `whole-${i}`));
@@ -69,19 +67,18 @@ const lacks = await KINDS.mpich.lacks();
 if (lacks !== undefined) console.log(`skipped: the same natively: ${lacks}`);
 const asked = options.only === '' ? PROGRAMS : PROGRAMS.filter(({ name }) => options.only.split(',').includes(name));
 for (const program of asked) {
-  if (sources !== undefined && existsSync(join(sources, program.folder))) {
-    try {
-      await playProgram(program, lacks);
-    } catch (error) {
-      console.log(`NOT OK  ${program.name}: ${error.message}`);
-      count.failed++;
-    }
+  const lack = lackOf(program);
+  if (lack !== undefined) {
+    console.log(`skipped: ${program.name}: ${lack}`);
+    count.skipped += program.jobs.length;
     continue;
   }
-  console.log(
-    `skipped: ${program.name}: ${sources === undefined ? 'MULTIRAIL_C_SOURCES names no folder of sources' : `it is not in ${sources}`}: ${fetchLine(program)}`,
-  );
-  count.skipped += program.jobs.length;
+  try {
+    await playProgram(program, lacks);
+  } catch (error) {
+    console.log(`NOT OK  ${program.name}: ${error.message}`);
+    count.failed++;
+  }
 }
 console.log(`c-long: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`);
 process.exit(count.failed === 0 && asked.length > 0 ? 0 : 1);

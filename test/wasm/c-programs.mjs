@@ -1,8 +1,9 @@
 // Programs of C and C++ that Debian does not have: where their authors publish them, how they are built, unedited but for the compiler's name, and
 // what their output must say. Nothing of them is kept in this repository.
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { must } from './c-build.mjs';
+import process from 'node:process';
+import { must, once } from './c-build.mjs';
 
 /** With its lines replaced where they set one of these variables of make. */
 const withSettings = (text, settings) =>
@@ -71,9 +72,9 @@ const OSU_COLLECTIVES = [
 ];
 
 /**
- * folder: its name below that of all sources; parts: folders in it that are needed, where not all are. build(): in a copy. jobs: runs of its programs, each with what its output must say
- * (isRight), and what is to be the same in each run of the same kind (results, given the output and the folder in which it ran). Where
- * hasDigitsOfNative is set, it is to be the same as natively, too; elsewhere sums may be added up in another order.
+ * folder: its name below that of all sources; parts: folders in it that are needed, where not all are. build(): in a copy. jobs: runs of its
+ * programs, each with what its output must say (isRight), and what is to be the same in each run of the same kind (results, given the output and the
+ * folder in which it ran). Where hasDigitsOfNative is set, it is to be the same as natively, too; elsewhere sums may be added up in another order.
  */
 export const PROGRAMS = [
   {
@@ -194,14 +195,21 @@ export const PROGRAMS = [
   },
 ];
 
-/** Copies what is needed of the source, without its history, and builds it in the copy. */
-export async function buildProgram(program, sources, folder, tools) {
-  rmSync(folder, { recursive: true, force: true });
-  for (const part of program.parts ?? ['.'])
-    cpSync(join(sources, program.folder, part), join(folder, part), { recursive: true, filter: (path) => basename(path) !== '.git' });
-  await program.build(folder, tools);
+/** Where the sources of all programs are. */
+const sources = process.env.MULTIRAIL_C_SOURCES;
+
+/** Why the source of a program is not there, and how to get it; undefined: it is. */
+export function lackOf({ repository, commit, folder }) {
+  if (sources !== undefined && existsSync(join(sources, folder))) return undefined;
+  const why = sources === undefined ? 'MULTIRAIL_C_SOURCES names no folder of sources' : `it is not in ${sources}`;
+  return `${why}: git clone ${repository} ${folder} && git -C ${folder} checkout ${commit.slice(0, 12)}`;
 }
 
-/** What to do where a source is missing. */
-export const fetchLine = ({ repository, commit, folder }) =>
-  `git clone ${repository} ${folder} && git -C ${folder} checkout ${commit.slice(0, 12)}`;
+/** Copies what is needed of the source, without its history, and builds it in the copy, once. Gives the folder of the copy. */
+export function buildProgram(kind, program) {
+  return once(kind, program.folder, async (folder, tools) => {
+    for (const part of program.parts ?? ['.'])
+      cpSync(join(sources, program.folder, part), join(folder, part), { recursive: true, filter: (path) => basename(path) !== '.git' });
+    await program.build(folder, tools);
+  });
+}

@@ -1,5 +1,5 @@
 // HPCC by its own Makefiles, unedited: Debian's source package, with the BLAS in C of the GNU Scientific Library, from Debian's sources too.
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CACHE, must, once } from './c-build.mjs';
 import { debianSource } from './debian-source.mjs';
@@ -60,7 +60,6 @@ export async function buildHpcc(kind) {
   if (why !== undefined) return { why };
   const blas = await makeBlas(kind, gsl.folder);
   const folder = await once(kind, 'hpcc', async (top, tools) => {
-    rmSync(top, { recursive: true, force: true });
     cpSync(hpcc.folder, top, { recursive: true });
     writeFileSync(join(top, 'hpl/Make.multirail'), settings(tools, blas));
     await must('make', ['-j2', 'arch=multirail'], top);

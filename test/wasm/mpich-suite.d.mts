@@ -4,3 +4,5 @@ export function execute(
   args: string[],
   options?: { cwd?: string; timeoutMs?: number; env?: Record<string, string | undefined> },
 ): Promise<{ code: number | string; output: string; isLate: boolean }>;
+/** Whether a command is there. */
+export function has(command: string): Promise<boolean>;

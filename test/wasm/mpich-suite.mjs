@@ -109,6 +109,9 @@ export function execute(command, args, { cwd, timeoutMs = 120_000, env } = {}) {
   });
 }
 
+/** Whether a command is there. */
+export const has = async (command) => (await execute(command, ['--version'])).code === 0;
+
 /** The entries of a list. */
 function entriesOf(folder, text) {
   const entries = [];

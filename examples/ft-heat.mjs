@@ -149,14 +149,14 @@ async function help(team, own) {
 
 /** A step of a successor with those that help it. */
 async function relaxWith(team, { now, next }, own) {
-  const moves = [];
-  for (let helper = 1; helper < team.size; helper++) {
-    const [from, to] = shareOf(own, team, helper);
-    moves.push(team.send(part(now, from - 1, to + 1), helper, 0), team.recv(part(next, from, to), helper, 0));
-  }
-  const [from, to] = shareOf(own, team, 0);
+  const shares = [...Array(team.size).keys()].map((rank) => shareOf(own, team, rank));
+  const [, ...helpers] = shares.keys();
+  // While this process computes nothing leaves it: rows are at the helpers before.
+  await Promise.all(helpers.map((helper) => team.send(part(now, shares[helper][0] - 1, shares[helper][1] + 1), helper, 0)));
+  const come = helpers.map((helper) => team.recv(part(next, ...shares[helper]), helper, 0));
+  const [from, to] = shares[0];
   relax(part(now, from - 1, to + 1), part(next, from - 1, to + 1));
-  await Promise.all(moves);
+  await Promise.all(come);
 }
 
 /** Alone, unless helpers are there. One of them may die, or be called in for another rank: then the step is done alone. */

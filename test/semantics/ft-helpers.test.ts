@@ -20,11 +20,15 @@ const MODULUS = 1009;
 const worked = (value: number, step: number): number => (value * 7 + step) % MODULUS;
 
 interface Hooks {
+  /** Of whoever's program is called, a helper's too. */
+  readonly atCall?: (part: FtPart) => Promise<unknown>;
   /** Of a rank of the job, in each step. */
   readonly atStep?: (part: FtPart, step: number) => Promise<unknown>;
   /** Of a helper, for each piece of work; of its successor, likewise. */
   readonly atHelp?: (part: FtPart, count: number) => Promise<unknown>;
   readonly atShare?: (part: FtPart, count: number) => Promise<unknown>;
+  /** For so long at most a successor waits for its team, before the first step that it repeats. */
+  readonly teamWaitMs?: number;
 }
 
 class Told {
@@ -50,7 +54,7 @@ async function share(team: Communicator, values: Float64Array, step: number): Pr
   return next;
 }
 
-async function program(job: FtJob, part: FtPart, told: Told, { atStep, atHelp, atShare }: Hooks): Promise<void> {
+async function program(job: FtJob, part: FtPart, told: Told, { atCall, atStep, atHelp, atShare, teamWaitMs = 1000 }: Hooks): Promise<void> {
   const { comm } = job;
   const { process } = part.mpi;
   const kept = new Float64Array(VALUES);
@@ -59,6 +63,7 @@ async function program(job: FtJob, part: FtPart, told: Told, { atStep, atHelp, a
   job.protect('values', kept);
   job.protect('step', step);
   let values: Float64Array = kept.slice();
+  await atCall?.(part);
   job.onHelp(async (team) => {
     for (;;) {
       const of = new Float64Array(1);
@@ -73,6 +78,7 @@ async function program(job: FtJob, part: FtPart, told: Told, { atStep, atHelp, a
   });
   told.begun.push(process);
   let shared = 0;
+  for (let waitedMs = 0; job.replaying && job.team.size === 1 && waitedMs < teamWaitMs; waitedMs++) await sleep(1);
   while (step[0] < STEPS) {
     await atStep?.(part, step[0]);
     if (job.replaying) told.teams.push(job.team.size);
@@ -136,9 +142,35 @@ test('a helper repeats with the successor, and stands by again', { timeout: LIMI
 });
 
 test('with nobody left to help, the successor is alone', { timeout: LIMIT_MS }, async () => {
-  const told = await play(1, [1], { atStep: dies([1, 8]) });
+  const told = await play(1, [1], { atStep: dies([1, 8]), teamWaitMs: 20 });
   expect(told.ends).toEqual(still);
   expect([told.helped.size, new Set(told.teams)]).toEqual([0, new Set([1])]);
+});
+
+test('the successor does not wait for a helper whose program has not come so far', { timeout: LIMIT_MS }, async () => {
+  let isCalled = false;
+  let mayHelp = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    mayHelp = resolve;
+  });
+  const told = await play(2, [1], {
+    atStep: async (part, step) => {
+      await dies([1, 8])(part, step);
+      if (part.mpi.process !== 3) return;
+      // A step of the repetition, and the last one, which the helper is too late for.
+      if (step === 4) while (!isCalled) await sleep(1);
+      if (step === STEPS - 1) mayHelp();
+    },
+    atCall: async ({ mpi }) => {
+      if (mpi.process !== 4) return;
+      isCalled = true;
+      await held;
+    },
+    teamWaitMs: 0,
+  });
+  expect(told.ends).toEqual(still);
+  expect(new Set(told.teams)).toEqual(new Set([1]));
+  expect(told.helped.size).toBe(0);
 });
 
 test('a helper dies: the successor goes on alone', { timeout: LIMIT_MS }, async () => {
@@ -199,7 +231,7 @@ test('deaths at random moments, of ranks, successors and helpers: the same end',
     };
     // Whoever is never called dies of nothing, and whoever only helps, of that.
     const more: FtOptions = { helpers: prng.between(1, 2), everySteps: [prng.pick([3, 100])], duplication: 2 };
-    const told = await play(6, [], { atStep: die, atHelp: die }, more);
+    const told = await play(6, [], { atStep: die, atHelp: die, teamWaitMs: 50 }, more);
     expect(told.ends, `seed ${seed}`).toEqual(still);
     expect(fallen.size).toBeGreaterThan(0);
   }

@@ -19,12 +19,18 @@ function processorUs(): number {
   return user + system;
 }
 
+interface SharedStep {
+  readonly own: Float64Array;
+  readonly rows: readonly Float64Array[];
+}
+
 export class Plate {
   readonly now: Float64Array;
   private readonly stepped: ((processorSeconds: number) => void) | undefined;
   private readonly scratch: Float64Array;
   private readonly comm: Communicator;
   private readonly rows: number;
+  private shared: SharedStep | undefined = undefined;
 
   /** `rows` of each rank, at least SWEEPS. `stepped` is called after each step that is no repetition, with the processor time of its sweeps. */
   constructor(comm: Communicator, rows: number, stepped?: (processorSeconds: number) => void) {
@@ -44,16 +50,16 @@ export class Plate {
     return [Math.floor((rank * this.rows) / size), Math.floor(((rank + 1) * this.rows) / size)];
   }
 
-  private spaceOf(team: Communicator, rank: number): Float64Array {
-    const [from, to] = this.shareOf(team, rank);
-    return strip(to - from);
+  /** Strips for the rows of one of a team, and for what relax() needs beside them. */
+  private spacesOf(team: Communicator): [now: Float64Array, scratch: Float64Array] {
+    const [from, to] = this.shareOf(team, team.rank);
+    return [strip(to - from), strip(to - from)];
   }
 
   /** What a helper does: rows come with those around them, and its own go back. */
   async help(team: Communicator): Promise<void> {
     const { rank, size } = this.comm;
-    const now = this.spaceOf(team, team.rank);
-    const scratch = this.spaceOf(team, team.rank);
+    const [now, scratch] = this.spacesOf(team);
     for (;;) {
       await team.recv(now, 0, 0);
       relax(now, scratch, true, team.rank < team.size - 1 || rank < size - 1);
@@ -61,20 +67,29 @@ export class Plate {
     }
   }
 
+  /** Its part of the strip, which it computes, and the new rows of all of the team. */
+  private sharedBy({ size }: Communicator, shares: readonly (readonly [from: number, to: number])[]): SharedStep {
+    if (this.shared?.rows.length !== size) {
+      const rows = shares.map(([from, to]) => new Float64Array((to - from) * CELLS));
+      this.shared = { own: strip(shares[0][1]), rows };
+    }
+    return this.shared;
+  }
+
   /** A step of a successor with those that help it; the strip is as it was until all have done their part. */
   private async relaxWith(team: Communicator, hasAbove: boolean): Promise<void> {
     const { now } = this;
-    const pieces = Array.from({ length: team.size }, (_, rank) => {
-      const [from, to] = this.shareOf(team, rank);
-      return part(now, from, to + 2 * SWEEPS).slice();
-    });
-    const moves: Promise<unknown>[] = [];
-    const come = pieces.map((piece) => new Float64Array(ownRows(piece).length));
-    for (let helper = 1; helper < team.size; helper++) moves.push(team.send(pieces[helper], helper, 0), team.recv(come[helper], helper, 0));
-    relax(pieces[0], this.spaceOf(team, 0), hasAbove, true);
-    come[0] = ownRows(pieces[0]) as Float64Array<ArrayBuffer>;
-    await Promise.all(moves);
-    for (const [rank, rows] of come.entries()) ownRows(now).set(rows, this.shareOf(team, rank)[0] * CELLS);
+    const shares = Array.from({ length: team.size }, (_, rank) => this.shareOf(team, rank));
+    const [, ...helpers] = shares.keys();
+    // While this process computes nothing leaves it: rows are at the helpers before.
+    await Promise.all(helpers.map((helper) => team.send(part(now, shares[helper][0], shares[helper][1] + 2 * SWEEPS), helper, 0)));
+    const { own, rows } = this.sharedBy(team, shares);
+    const come = helpers.map((helper) => team.recv(rows[helper], helper, 0));
+    own.set(part(now, 0, shares[0][1] + 2 * SWEEPS));
+    relax(own, this.scratch.subarray(0, own.length), hasAbove, true);
+    rows[0].set(ownRows(own));
+    await Promise.all(come);
+    for (const [rank, [from]] of shares.entries()) ownRows(now).set(rows[rank], from * CELLS);
   }
 
   async step(job?: FtJob): Promise<void> {

@@ -9,7 +9,7 @@ import { decodeImage } from '../image/decode.ts';
 import { isFailure } from './exchange.ts';
 import type { FtJob } from './job.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
-import { briefing, checkHelp, dissolve, enterRevoked, free, HelpBegins, type TeamHeader } from './team.ts';
+import { briefing, checkHelp, dissolve, enterRevoked, free, HelpBegins, sayReady, type TeamHeader } from './team.ts';
 
 type Image = ReturnType<typeof decodeImage>;
 
@@ -98,7 +98,10 @@ export async function helpOnce(mpi: Runtime, body: (job: FtJob) => unknown): Pro
     } finally {
       free(job.comm);
     }
-    await job.help?.(team);
+    if (job.help !== undefined) {
+      sayReady(team);
+      await job.help(team);
+    }
   } catch (error) {
     if (!isFailure(error)) throw error;
   } finally {

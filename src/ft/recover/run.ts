@@ -19,11 +19,8 @@ import { runPaired } from './paired-run.ts';
 import { type JobRecovery, recoveryOf, totalOf } from './recovery.ts';
 import { SavingJob } from './saving-job.ts';
 import { holdersOf, standbyStore } from './standby-store.ts';
-import { gatherTeam, Team } from './team.ts';
+import { Team } from './team.ts';
 import { warnAsRank } from './warning.ts';
-
-/** Those that stand by have said by then whether they help: a process that is stopped is not waited for. */
-const HELPERS_WAIT_MS = 1000;
 
 /** In an aborted job ranks die one after another: the word of the abort is at most this late behind their deaths. */
 const ABORT_WORD_WAIT_MS = 1000;
@@ -147,7 +144,7 @@ class Run {
             quietMs: this.mpi.params.int('ft_quiet_ms'),
             notice: this.notice,
             warn: (text: string) => this.warn(text),
-            team: isInPlace && !restored.isLast ? await this.team(restored) : undefined,
+            team: isInPlace && !restored.isLast ? this.team(restored) : undefined,
           };
           const job =
             saves instanceof GroupedSaves
@@ -190,13 +187,12 @@ class Run {
   }
 
   /** Some that stand by repeat with this successor what its predecessor did. */
-  private async team({ step, bytes }: Restored): Promise<Team | undefined> {
+  private team({ step, bytes }: Restored): Team | undefined {
     const { saves, settings } = this;
     const comm = saves.program?.comm;
     if (settings.helpers === 0 || comm === undefined || saves.program?.streams.isReplaying !== true) return undefined;
-    const made = await gatherTeam(saves.comm, settings.helpers, HELPERS_WAIT_MS);
     const { rank, group } = comm;
-    return made && new Team(made, { rank, members: group.worldRanks, step, bytes: bytes?.length ?? -1 }, bytes);
+    return new Team(saves.comm, settings.helpers, { rank, members: group.worldRanks, step, bytes: bytes?.length ?? -1 }, bytes);
   }
 
   /** One run of the program. Undefined: somebody has failed. */

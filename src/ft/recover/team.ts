@@ -1,9 +1,10 @@
 // Helpers that repeat with a successor what its predecessor did: the side of the successor, and what a helper is given as its job.
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
+import type { Request } from '../../mpi/request.ts';
 
-/** On the communicator of a team: what a helper begins with, and its image. */
-const TEAM_TAG = { HEADER: 1, MEMBERS: 2, IMAGE: 3 } as const;
+/** On the communicator of a team: what a helper begins with, its image, and its word that it waits for work. */
+const TEAM_TAG = { HEADER: 1, MEMBERS: 2, IMAGE: 3, READY: 4 } as const;
 
 /** What a successor tells its helpers first. */
 export interface TeamHeader {
@@ -35,16 +36,44 @@ export async function briefing(comm: Communicator): Promise<{ readonly header: T
   return { header: { rank, members: [...members], step, bytes }, image };
 }
 
-/** The team of a successor, until it has caught up. */
-export class Team {
-  private readonly comm: Communicator;
-  private isOver = false;
+/** A helper waits for work from now on. */
+export function sayReady(comm: Communicator): void {
+  comm.isend(new Uint8Array(1), 0, TEAM_TAG.READY);
+}
 
-  constructor(comm: Communicator, header: TeamHeader, image: Uint8Array | undefined) {
-    this.comm = comm;
+/** Those that stand by have said by then whether they help: a process that is stopped is not waited for. */
+const HELPERS_WAIT_MS = 1000;
+
+/**
+ * The team of a successor, until it has caught up. The successor repeats its first steps alone: helpers are asked while its program runs, and get the
+ * image and call the program before they can do anything. One that is stopped never says that it is ready.
+ */
+export class Team {
+  private comm: Communicator | undefined = undefined;
+  /** From each helper, its word that it is ready. */
+  private readonly ready: Request[] = [];
+  private isOver = false;
+  private readonly callOff: () => void;
+
+  /** `own`: a communicator in which this process is that rank. */
+  constructor(own: Communicator, wanted: number, header: TeamHeader, image: Uint8Array | undefined) {
+    const series = own.recoverySeries('run');
+    const id = series.newId();
+    this.callOff = series.recruit(wanted, HELPERS_WAIT_MS, ({ coming, begin }) => {
+      if (coming.length === 0) return;
+      const members = [header.members[header.rank], ...coming];
+      this.comm = own.enterAs('team', id, members);
+      begin(id, members);
+      this.begin(this.comm, header, image);
+    });
+    series.close();
+  }
+
+  private begin(comm: Communicator, header: TeamHeader, image: Uint8Array | undefined): void {
     for (let helper = 1; helper < comm.size; helper++) {
       // Whoever is gone by now is told by the first call of the program.
       try {
+        this.ready.push(comm.irecv(new Uint8Array(1), helper, TEAM_TAG.READY));
         brief(comm, helper, header, image);
       } catch {
         return;
@@ -52,37 +81,27 @@ export class Team {
     }
   }
 
-  /** Undefined when it is over: a helper has died, was called in or has let go, or the successor has caught up. */
+  /** Undefined until all helpers are ready, and when it is over: one has died, was called in or has let go, or the successor has caught up. */
   get current(): Communicator | undefined {
-    if (!this.isOver && (this.comm.isRevoked || this.comm.getFailed().size > 0)) this.end();
-    return this.isOver ? undefined : this.comm;
+    const { comm } = this;
+    if (comm === undefined) return undefined;
+    if (!this.isOver && (comm.isRevoked || comm.getFailed().size > 0)) this.end();
+    return this.isOver || !this.ready.every(({ state }) => state === 'DONE') ? undefined : comm;
   }
 
   /** All helpers let go. */
   end(): void {
     if (this.isOver) return;
     this.isOver = true;
-    dissolve(this.comm);
+    if (this.comm === undefined) this.callOff();
+    else dissolve(this.comm);
   }
 
   /** The program of the successor is over. */
   close(): void {
     this.end();
-    free(this.comm);
+    if (this.comm !== undefined) free(this.comm);
   }
-}
-
-/** A communicator of this process and of those that come to help it; undefined: nobody does. */
-export async function gatherTeam(comm: Communicator, wanted: number, limitMs: number): Promise<Communicator | undefined> {
-  const series = comm.recoverySeries('run');
-  const { coming, begin } = await series.recruit(wanted, limitMs);
-  const id = series.newId();
-  series.close();
-  if (coming.length === 0) return undefined;
-  const members = [comm.group.worldRanks[comm.rank], ...coming];
-  const team = comm.enterAs('team', id, members);
-  begin(id, members);
-  return team;
 }
 
 function enterAlone(comm: Communicator): Communicator {
@@ -141,8 +160,9 @@ export class TeamOfJob {
   }
 
   /**
-   * Under asynchronous recovery with `helpers`: the communicator of this successor, its rank 0, and those that help it, until it has caught up. In all
-   * other cases, and from the moment on at which a helper has died or has taken a place itself, one of this process alone. A call on it that waits
+   * Under asynchronous recovery with `helpers`: the communicator of this successor, its rank 0, and those that help it, from when all of them wait for
+   * work until it has caught up. In all other cases, and from the moment on at which a helper has died or has taken a place itself, one of this process
+   * alone. A call on it that waits
    * then ends with ERR_PROC_FAILED or ERR_REVOKED: the program catches it, sees that `team.size` is 1, and does the work of the step by itself.
    */
   get team(): Communicator {

@@ -164,6 +164,14 @@ export class HelpersCall {
     this.isOver = true;
   }
 
+  /** Nobody is needed any more. */
+  callOff(): void {
+    for (const number of [...this.asked, ...this.coming]) this.send(number, this.message(HELP_WORD.DISMISS));
+    this.asked.clear();
+    this.coming.length = 0;
+    this.isOver = true;
+  }
+
   /** The team is there. */
   begin(id: number, members: readonly number[]): void {
     for (const number of this.coming) this.send(number, this.message(HELP_WORD.BEGIN, id, members));

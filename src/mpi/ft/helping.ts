@@ -42,37 +42,54 @@ export interface RecruitHost {
 
 let serials = 0;
 
-/** Asks for helpers; resolves with those that come, or after that time with those that have said so. `begin` tells them with whom. */
+/** Those that come to help. `begin` tells them with whom. */
+export interface Recruits {
+  readonly coming: readonly number[];
+  begin(id: number, members: readonly number[]): void;
+}
+
+/**
+ * Asks for helpers, and tells, from within a turn of the engine, of those that come, or after that time of those that have said so. What it
+ * returns calls it off, also after that as long as they have not begun.
+ */
 export function recruit(
   { engine, deathListeners, candidates }: RecruitHost,
   wanted: number,
   limitMs: number,
-): Promise<{ readonly coming: readonly number[]; begin(id: number, members: readonly number[]): void }> {
-  return new Promise((resolve) => {
-    let call: HelpersCall | undefined;
-    const look = (): void => {
-      if (call?.isOver !== true) return;
-      clearTimeout(timer);
-      deathListeners.delete(die);
-      unlisten();
-      const { coming } = call;
-      resolve({ coming, begin: (id, members) => call?.begin(id, members) });
-    };
-    const die = (number: number): void => {
-      call?.handleDeath(number);
-      look();
-    };
-    const unlisten = hear(engine, TAG.ANSWERING, (from, message) => {
-      call?.take(from, message);
-      look();
-    });
-    const timer = setTimeout(() => {
-      call?.handleTimeout();
-      look();
-    }, limitMs);
-    deathListeners.add(die);
-    serials = (serials + 1) % 2 ** 30;
-    call = new HelpersCall(serials, wanted, candidates, (to, message) => send(engine, to, TAG.ASKING, message));
+  then: (recruits: Recruits) => void,
+): () => void {
+  let call: HelpersCall | undefined;
+  let isListening = true;
+  const close = (): void => {
+    isListening = false;
+    clearTimeout(timer);
+    deathListeners.delete(die);
+    unlisten();
+  };
+  const look = (): void => {
+    if (call?.isOver !== true || !isListening) return;
+    close();
+    const { coming } = call;
+    then({ coming, begin: (id, members) => call?.begin(id, members) });
+  };
+  const die = (number: number): void => {
+    call?.handleDeath(number);
+    look();
+  };
+  const unlisten = hear(engine, TAG.ANSWERING, (from, message) => {
+    call?.take(from, message);
     look();
   });
+  const timer = setTimeout(() => {
+    call?.handleTimeout();
+    look();
+  }, limitMs);
+  deathListeners.add(die);
+  serials = (serials + 1) % 2 ** 30;
+  call = new HelpersCall(serials, wanted, candidates, (to, message) => send(engine, to, TAG.ASKING, message));
+  look();
+  return () => {
+    if (isListening) close();
+    call.callOff();
+  };
 }

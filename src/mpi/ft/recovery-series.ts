@@ -9,7 +9,7 @@ import type { ProcessState } from '../process-state.ts';
 import type { AgreementCall } from './agreement-call.ts';
 import type { FaultTolerance } from './fault-tolerance.ts';
 import { HolderClient } from './held-objects.ts';
-import { recruit } from './helping.ts';
+import { type Recruits, recruit } from './helping.ts';
 import { ProgramTraffic } from './program-traffic.ts';
 
 /** A communicator, as far as messages on it are taken here. */
@@ -73,13 +73,13 @@ export class RecoverySeries extends ProgramTraffic {
     });
   }
 
-  /** Asks some that stand by to help this process; resolves with those that come, or after that time with those that have said so. */
-  recruit(wanted: number, limitMs: number): ReturnType<typeof recruit> {
+  /** Asks some that stand by to help this process: see recruit(). */
+  recruit(wanted: number, limitMs: number, then: (recruits: Recruits) => void): () => void {
     const { engine } = this.proc;
     const { ulfm, deathListeners } = this.ft;
     // Places are taken by those with the lowest numbers.
     const candidates = ulfm.standbys.ready.reverse();
-    return recruit({ engine, deathListeners, candidates }, wanted, limitMs);
+    return recruit({ engine, deathListeners, candidates }, wanted, limitMs, then);
   }
 
   /** An id that nobody has. */

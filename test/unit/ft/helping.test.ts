@@ -78,7 +78,7 @@ function play(seed: number): void {
   for (;;) {
     const open = [...ways].filter(([, list]) => list.length > 0);
     if (open.length === 0) break;
-    const event = prng.below(36);
+    const event = prng.below(37);
     if (event < 3) {
       const victim = prng.pick([...standbys, ...calls.keys()]);
       if (!dead.has(victim)) {
@@ -89,7 +89,14 @@ function play(seed: number): void {
     } else if (event < 6) {
       const [own, call] = prng.pick([...calls]);
       if (!dead.has(own) && !call.isOver) call.handleTimeout();
-    } else if (event < 9) {
+    } else if (event < 7) {
+      const [own, call] = prng.pick([...calls]);
+      // Also where all have answered already, and before it has told them with whom.
+      if (!dead.has(own) && !begun.has(own)) {
+        begun.add(own);
+        call.callOff();
+      }
+    } else if (event < 10) {
       const role = roles.get(prng.pick(standbys)) as HelpingRole;
       if (role.state !== 'PLACED') role.handlePlaced();
     } else prng.pick(open)[1].shift()?.();

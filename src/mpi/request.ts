@@ -433,12 +433,7 @@ export class Request implements PromiseLike<Status> {
    * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
    */
   static waitAllSync(requests: readonly (Request | null | undefined)[]): Status[] {
-    const all = new AllOf(requests);
-    if (!all.done) {
-      const { owner } = all.current as Request;
-      // Once one has failed the others go on, as after waitAll().
-      while (!owner.wait(all, Request.firstLimitMs(requests))) for (const entry of requests) entry?.endIfLate();
-    }
+    Request.untilAllEnd(requests);
     const result = Request.takeAll(requests);
     if (result instanceof RequestsError) throw result;
     return result;
@@ -463,6 +458,15 @@ export class Request implements PromiseLike<Status> {
     const result = Request.takeSome(requests, Request.found(requests, () => Request.firstOf(requests)) ?? []);
     if (result instanceof RequestsError) throw result;
     return result;
+  }
+
+  /** @internal Blocks until all of these have ended, or one has failed. Nothing is taken. */
+  static untilAllEnd(requests: readonly Entry[]): void {
+    const all = new AllOf(requests);
+    if (all.done) return;
+    const { owner } = all.current as Request;
+    // Once one has failed the others go on, as after waitAll().
+    while (!owner.wait(all, Request.firstLimitMs(requests))) for (const entry of requests) entry?.endIfLate();
   }
 
   /** @internal Blocks until one of these, none of which has ended, ends or has something to report. Nothing is taken. */

@@ -107,6 +107,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   readonly aborted = new Deferred<MultirailError>();
   /** @internal Where this process stands by, or has stood by. */
   readonly duty: StandbyDuty | undefined;
+  /** @internal Another ArrayBuffer over the memory of that view; undefined without the native part. */
+  readonly memoryAlias: ((bytes: Uint8Array) => ArrayBuffer) | undefined;
   private readonly modules: BtlModule[] = [];
   private entry: ModexEntry | undefined;
   private book: AddressBook | undefined;
@@ -128,6 +130,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.params = params;
     this.table = params;
     const native = nativeOf(options);
+    this.memoryAlias = native?.memoryAlias;
     this.driver = options.driver ?? makeDriver(native, params);
     this.engine = new Engine(engineOptions(job.rank, params), this.driver, {
       planPeer: (rank) => this.book?.planLate(rank),

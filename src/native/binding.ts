@@ -7,7 +7,7 @@
 // `pollerWait` with a timeout. JavaScript is never called from another thread.
 
 /** Raised with every change of this surface: a binary of another number is not used. */
-export const NATIVE_ABI = 7;
+export const NATIVE_ABI = 8;
 
 export interface SocketOptions {
   /** Interface to bind to (SO_BINDTODEVICE); '' = none. */
@@ -181,6 +181,11 @@ export interface NativeBinding {
   memoryMap(fd: number, bytes: number): ArrayBuffer;
   /** Detaches the ArrayBuffer and unmaps at once. A second time throws ERR_INVALID_ARG. */
   memoryUnmap(memory: ArrayBuffer): void;
+  /**
+   * An ArrayBuffer over the memory of a view, which belongs to others and has to live as long: what is shared with other threads can be
+   * copied through it without an atomic access for each word. Throws ERR_NO_EXTERNAL as memoryMap.
+   */
+  memoryAlias(bytes: Uint8Array): ArrayBuffer;
   /** Address of a view in this process, exact (below 2^53). */
   addressOf(bytes: Uint8Array): number;
   /** process_vm_readv: reads `length` bytes at `address` of process `pid`. Count or negative errno. */

@@ -25,8 +25,9 @@ export class Handles<T> {
   }
 
   find(handle: number): T | undefined {
-    const item = this.items[handle - this.base];
-    return item !== undefined || handle >= FIRST ? item : this.fixed.get(handle);
+    // An index that an array does not have is looked up as a name, which is slow.
+    const index = handle - this.base;
+    return index >= 0 && index < this.items.length ? this.items[index] : this.fixed.get(handle);
   }
 
   set(handle: number, item: T): void {

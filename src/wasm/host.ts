@@ -217,11 +217,11 @@ export class Program {
   }
 
   async run(module: WasmModule, memory: WasmMemory | undefined, names: readonly string[]): Promise<number> {
-    const { machine, system } = this;
+    const { machine, runtime, system } = this;
     let exitCode = 0;
     let reason: string | undefined;
     try {
-      if (machine !== undefined && memory !== undefined) machine.memory = new LinearMemory(memory);
+      if (machine !== undefined && memory !== undefined) machine.memory = new LinearMemory(memory, runtime?.memoryAlias);
       const instance = new wasm.Instance(module, {
         wasi_snapshot_preview1: system.imports,
         env: memory === undefined ? {} : { memory },

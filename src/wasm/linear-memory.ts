@@ -1,5 +1,6 @@
 // The memory of a program, as the binding reads and writes it. It is shared memory in the sense of WebAssembly (nobody else has it): when it
-// grows, views that were made before stay valid, so a buffer that is in use is never taken away.
+// grows, views that were made before stay valid, so a buffer that is in use is never taken away. JavaScript copies shared memory word by word, or
+// byte by byte where source and target lie differently, so with the native part views are those of an alias that is not shared.
 import type { TypedArray } from '../mpi/coll/kernels.ts';
 import { fail } from './errors.ts';
 import type { WasmMemory } from './webassembly.ts';
@@ -20,22 +21,32 @@ export type ArrayClass = keyof typeof ARRAYS;
 
 /** Views of the buffers that a program uses again and again. */
 const KEPT_VIEWS = 256;
+/** The memory has an alias of its new length when it is so much longer: the collector of memory counts each of them as memory. */
+const ALIAS_GROWTH = 1.25;
+
+/** Makes an ArrayBuffer over the memory of a view (`memoryAlias` of the native part). */
+export type MakeAlias = (bytes: Uint8Array) => ArrayBuffer;
+
+/** The shared memory of each alias: it lives as long as that. */
+const aliased = new WeakMap<ArrayBufferLike, ArrayBufferLike>();
 
 export class LinearMemory {
   private readonly memory: WasmMemory;
-  private buffer: ArrayBufferLike;
-  private data: DataView;
+  private makeAlias: MakeAlias | undefined;
+  /** All of it, as far as it has been looked at; the alias may be shorter. */
+  private shared!: ArrayBufferLike;
+  private alias!: ArrayBufferLike;
+  private data!: DataView;
   /** All of it, as far as it has been looked at. */
-  bytes: Uint8Array;
+  bytes!: Uint8Array;
   private readonly kept: (Uint8Array | undefined)[] = new Array(KEPT_VIEWS);
   private readonly keptArrays: (TypedArray | undefined)[] = new Array(KEPT_VIEWS);
   private readonly encoder = new TextEncoder();
 
-  constructor(memory: WasmMemory) {
+  constructor(memory: WasmMemory, makeAlias?: MakeAlias) {
     this.memory = memory;
-    this.buffer = memory.buffer;
-    this.data = new DataView(this.buffer);
-    this.bytes = new Uint8Array(this.buffer);
+    this.makeAlias = makeAlias;
+    this.refresh();
   }
 
   /** Ends in an error of MPI where [at, at + length) is not in the memory. */
@@ -47,9 +58,28 @@ export class LinearMemory {
   }
 
   private refresh(): void {
-    this.buffer = this.memory.buffer;
-    this.data = new DataView(this.buffer);
-    this.bytes = new Uint8Array(this.buffer);
+    this.shared = this.memory.buffer;
+    if (this.makeAlias === undefined) this.alias = this.shared;
+    else if (this.shared.byteLength >= ALIAS_GROWTH * (this.alias?.byteLength ?? 0)) this.renewAlias(this.makeAlias);
+    const whole = this.memoryTo(this.shared.byteLength);
+    this.data = new DataView(whole);
+    this.bytes = new Uint8Array(whole);
+  }
+
+  private renewAlias(makeAlias: MakeAlias): void {
+    try {
+      this.alias = makeAlias(new Uint8Array(this.shared));
+      aliased.set(this.alias, this.shared);
+    } catch {
+      // This runtime permits none.
+      this.makeAlias = undefined;
+      this.alias = this.shared;
+    }
+  }
+
+  /** Memory that has all bytes to before `end`. */
+  private memoryTo(end: number): ArrayBuffer {
+    return (end <= this.alias.byteLength ? this.alias : this.shared) as ArrayBuffer;
   }
 
   /** The view of a buffer; the same object for the same buffer, where it is not long ago. */
@@ -58,14 +88,14 @@ export class LinearMemory {
     const known = this.kept[slot];
     if (known !== undefined && known.byteOffset === at && known.length === length) return known;
     this.check(at, length, 'the buffer');
-    const view = new Uint8Array(this.buffer as ArrayBuffer, at, length);
+    const view = new Uint8Array(this.memoryTo(at + length), at, length);
     this.kept[slot] = view;
     return view;
   }
 
   /** Whether that view is of this memory. */
   holds(view: Uint8Array): boolean {
-    return view.buffer === this.buffer || (view.buffer as unknown) instanceof SharedArrayBuffer;
+    return aliased.has(view.buffer) || (view.buffer as unknown) instanceof SharedArrayBuffer;
   }
 
   /** As view(), of elements of another class: `length` of them at an address that fits. */
@@ -74,8 +104,9 @@ export class LinearMemory {
     const slot = ((at >>> 3) ^ length) & (KEPT_VIEWS - 1);
     const known = this.keptArrays[slot];
     if (known !== undefined && known.byteOffset === at && known.length === length && known.constructor === type) return known;
-    this.check(at, length * type.BYTES_PER_ELEMENT, 'the buffer');
-    const view = new type(this.buffer as ArrayBuffer, at, length);
+    const bytes = length * type.BYTES_PER_ELEMENT;
+    this.check(at, bytes, 'the buffer');
+    const view = new type(this.memoryTo(at + bytes), at, length);
     this.keptArrays[slot] = view;
     return view;
   }
@@ -147,7 +178,7 @@ export class LinearMemory {
   }
 
   private refreshIfGrown(): void {
-    if (this.memory.buffer !== this.buffer) this.refresh();
+    if (this.memory.buffer !== this.shared) this.refresh();
   }
 
   /** Writes a string into `room` bytes, its end included; what does not fit is cut off. Returns its length. */

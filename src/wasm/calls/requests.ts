@@ -80,29 +80,39 @@ export function requests(m: Machine): Calls {
     return m.callback(free, extra) || code;
   };
 
-  /** Blocks until `look` answers true. */
-  const waitUntil = (list: readonly (Req | undefined)[], look: () => boolean): void => {
+  /** What of these is under way in the library; undefined: some ends by calls of the program. */
+  const underWay = (open: readonly Req[]): Request[] | undefined => {
+    const inners: Request[] = [];
+    for (const { inner, also, generalized, partitioned } of open) {
+      if (generalized?.isComplete === false || partitioned?.isWhole === false) return undefined;
+      if (inner?.state === 'ACTIVE') inners.push(inner);
+      if (also?.state === 'ACTIVE') inners.push(also);
+    }
+    return inners;
+  };
+
+  /** Blocks until `look` answers true; `wait` waits for some of what is under way, or for all of it. */
+  const waitUntil = (list: readonly Req[], look: () => boolean, wait: (inners: Request[]) => void): void => {
     while (!look()) {
-      const open = list.filter((request): request is Req => request !== undefined && !request.done);
-      const inners = open.flatMap(({ inner, also, generalized, partitioned }) =>
-        generalized !== undefined || partitioned?.isWhole === false ? [] : [inner, also].filter((one) => one?.state === 'ACTIVE'),
-      );
-      if (inners.length === open.length && inners.length > 0) Request.untilOneEnds(inners as Request[]);
-      // The program's own ones end by calls of the program.
+      const inners = underWay(list);
+      if (inners !== undefined && inners.length > 0) wait(inners);
       else m.runtime.progressSync(1);
       for (const request of list) {
-        const pending = request === undefined ? undefined : pendingFailure(request);
+        const pending = pendingFailure(request);
         if (pending !== undefined) throw pending;
       }
     }
   };
+  const forOne = (inners: Request[]): void => Request.untilOneEnds(inners);
+  const forAll = (inners: Request[]): void => Request.untilAllEnd(inners);
+
   /** A receive from anybody that reports a failure stays active. */
   const pendingFailure = (request: Req): MultirailError | undefined =>
     request.inner?.state === 'ACTIVE' ? request.inner.error : undefined;
 
   const wait = (request: Req, at: number, status: number): number => {
     m.blame(request.comm);
-    if (!request.done) waitUntil([request], () => request.done);
+    if (!request.done) waitUntil([request], () => request.done, forAll);
     return take(request, at, status);
   };
   const look = (): void => {
@@ -168,7 +178,7 @@ export function requests(m: Machine): Calls {
     Waitall: (count, at, statuses) => {
       const list = listOf(count, at);
       const open = list.filter((request) => !isIdle(request)) as Req[];
-      waitUntil(open, () => open.every((request) => request.done) || open.some((request) => request.done && isBad(request)));
+      waitUntil(open, () => open.every((request) => request.done) || open.some((request) => request.done && isBad(request)), forAll);
       return takeAll(list, at, statuses);
     },
     Testall: (count, at, flag, statuses) => {
@@ -190,10 +200,8 @@ export function requests(m: Machine): Calls {
         return 0;
       }
       const first = (): number => list.findIndex((request) => !isIdle(request) && (request as Req).done);
-      waitUntil(
-        list.filter((request) => !isIdle(request)),
-        () => first() !== -1,
-      );
+      const open = list.filter((request) => !isIdle(request)) as Req[];
+      waitUntil(open, () => first() !== -1, forOne);
       const i = first();
       memory.setInt(index, i);
       return raised(take(list[i] as unknown as Req, at + i * 4, status));
@@ -223,7 +231,7 @@ export function requests(m: Machine): Calls {
         memory.setInt(outcount, abi.UNDEFINED);
         return 0;
       }
-      waitUntil(open, () => open.some((request) => request.done));
+      waitUntil(open, () => open.some((request) => request.done), forOne);
       return takeSome(list, at, outcount, indices, statuses);
     },
     Testsome: (count, at, outcount, indices, statuses) => {

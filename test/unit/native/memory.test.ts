@@ -8,6 +8,33 @@ import { describeNative, misuse, native, program, thrown, untilReadable } from '
 const EFAULT = -14;
 const ESRCH = -3;
 
+describeNative('aliases', () => {
+  test('an alias is the same memory, also where that is shared with other threads, and is not unmapped', () => {
+    const shared = new Uint8Array(new SharedArrayBuffer(4096), 64, 1024);
+    const alias = native.memoryAlias(shared);
+    expect(alias).toBeInstanceOf(ArrayBuffer);
+    expect(alias.byteLength).toBe(1024);
+    const bytes = new Uint8Array(alias);
+    bytes[1023] = 7;
+    shared[0] = 9;
+    expect([shared[1023], bytes[0]]).toEqual([7, 9]);
+    expect(thrown(() => native.memoryUnmap(alias))).toEqual(misuse);
+  });
+
+  test('there may be several of one memory', () => {
+    const memory = new SharedArrayBuffer(65536);
+    const aliases = [1, 2, 3].map((part) => native.memoryAlias(new Uint8Array(memory, 0, part * 16384)));
+    for (const [at, alias] of aliases.entries()) new Uint8Array(alias)[at] = at + 1;
+    expect(aliases.map(({ byteLength }) => byteLength)).toEqual([16384, 32768, 49152]);
+    expect([...new Uint8Array(aliases[2], 0, 4)]).toEqual([1, 2, 3, 0]);
+  });
+
+  test('nothing has no alias', () => {
+    expect(thrown(() => native.memoryAlias(new Uint8Array(0)))).toEqual(misuse);
+    expect(thrown(() => native.memoryAlias(new ArrayBuffer(8) as unknown as Uint8Array))).toEqual(misuse);
+  });
+});
+
 describeNative('segments', () => {
   test('two mappings of one segment are the same memory, for Atomics too', () => {
     const fd = native.memoryCreate('test', 65536);

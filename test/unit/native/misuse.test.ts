@@ -150,6 +150,7 @@ describeNative('wrong types', () => {
       'frameScan',
       'frameSeal',
       'links',
+      'memoryAlias',
       'memoryCreate',
       'memoryMap',
       'memoryUnmap',

@@ -32,6 +32,12 @@ void release(napi_env, void*, void* hint) {
   free(mapping);
 }
 
+napi_value refuseExternal(napi_env env, napi_status status) {
+  // napi_no_external_buffers_allowed, which headers before Node 18.13 lack.
+  if (static_cast<int>(status) == 22) return throwCode(env, "ERR_NO_EXTERNAL", "this runtime permits no ArrayBuffer over foreign memory");
+  return throwCode(env, "ERR_MEMORY_MAP", "no ArrayBuffer could be made over the memory");
+}
+
 napi_value jsMemoryCreate(napi_env env, napi_callback_info info) {
   Args<2> args(env, info);
   char name[200];
@@ -66,9 +72,7 @@ napi_value jsMemoryMap(napi_env env, napi_callback_info info) {
   if (status != napi_ok) {
     segmentUnmap(base, bytes);
     free(mapping);
-    // napi_no_external_buffers_allowed, which headers before Node 18.13 lack.
-    if (static_cast<int>(status) == 22) return throwCode(env, "ERR_NO_EXTERNAL", "this runtime permits no ArrayBuffer over foreign memory");
-    return throwCode(env, "ERR_MEMORY_MAP", "no ArrayBuffer could be made over the segment");
+    return refuseExternal(env, status);
   }
   Env* data = envOf(env);
   mapping->env = data;
@@ -96,6 +100,19 @@ napi_value jsMemoryUnmap(napi_env env, napi_callback_info info) {
   }
   segmentUnmap(base, mapped);
   return nullptr;
+}
+
+/// The memory is somebody else's.
+void forget(napi_env, void*, void*) {}
+
+napi_value jsMemoryAlias(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const Bytes bytes = args.bytes(0);
+  if (args.ok && bytes.length == 0) args.refuse("bytes", "a view that is not empty");
+  if (!args.ok) return nullptr;
+  napi_value memory = nullptr;
+  const napi_status status = napi_create_external_arraybuffer(env, bytes.data, bytes.length, forget, nullptr, &memory);
+  return status == napi_ok ? memory : refuseExternal(env, status);
 }
 
 napi_value jsAddressOf(napi_env env, napi_callback_info info) {
@@ -137,9 +154,9 @@ napi_value jsEventClear(napi_env env, napi_callback_info info) {
 }
 
 constexpr Export kExports[] = {
-    {"memoryCreate", jsMemoryCreate}, {"memoryMap", jsMemoryMap},     {"memoryUnmap", jsMemoryUnmap},
-    {"addressOf", jsAddressOf},       {"processRead", jsProcessRead}, {"processWatch", jsProcessWatch},
-    {"eventOpen", jsEventOpen},       {"eventSignal", jsEventSignal}, {"eventClear", jsEventClear},
+    {"memoryCreate", jsMemoryCreate}, {"memoryMap", jsMemoryMap},     {"memoryUnmap", jsMemoryUnmap},   {"memoryAlias", jsMemoryAlias},
+    {"addressOf", jsAddressOf},       {"processRead", jsProcessRead}, {"processWatch", jsProcessWatch}, {"eventOpen", jsEventOpen},
+    {"eventSignal", jsEventSignal},   {"eventClear", jsEventClear},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 import type { BtlEndpoint, RailAttributes, RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
 import { settleShape } from '../util/shape.ts';
+import { WIDE_ZERO } from '../util/wide-zero.ts';
 import type { UsualTime } from './health.ts';
 
 export const RAIL_STATES = {
@@ -113,7 +114,7 @@ export class Rail {
   /** BUSY was answered and onWritable has not come. */
   blocked = false;
   // --- liveness (all in this process's alive time, except nextProbeMs)
-  receivedByPeer = 0;
+  receivedByPeer = WIDE_ZERO;
   progressAliveMs = 0;
   progressPeerAliveMs = 0;
   probeId = 0;
@@ -129,7 +130,7 @@ export class Rail {
   besideAliveMs = 0;
   // --- health (health.ts; in this process's alive time)
   /** What was outstanding when it was looked at has been delivered once `deliveredBytes` reaches this. */
-  markBytes = 0;
+  markBytes = WIDE_ZERO;
   /** When that was; -1 while nothing is outstanding or nobody has looked. */
   markAliveMs = -1;
   /** What this side's turns had taken by then beyond what counts of them (health-watch.ts). */
@@ -161,7 +162,7 @@ export class Rail {
   lossesSeen = 0;
   lossAliveMs = Number.NEGATIVE_INFINITY;
   /** What had been delivered over it when it was compared with its siblings last. */
-  comparedBytes = 0;
+  comparedBytes = WIDE_ZERO;
   /** When it was trusted last. */
   upAliveMs = 0;
   /** How long its trial lasts, or lasted; 0 before its first loss. */
@@ -175,7 +176,7 @@ export class Rail {
   leadAliveMs = 0;
   /** The long one is waited for; so long it was, and then it was sent. */
   paddedWaits = false;
-  paddedBytes = 0;
+  paddedBytes = WIDE_ZERO;
   paddedAskedAliveMs = Number.NEGATIVE_INFINITY;
   /** Its lateness was counted. */
   trialIsLate = false;
@@ -184,11 +185,11 @@ export class Rail {
   /** The highest rate that its answers have shown. */
   trialRate = 0;
   /** What had been delivered over all rails of the peer when the last probe of the trial was sent. */
-  trialPassedBytes = 0;
+  trialPassedBytes = WIDE_ZERO;
   /** When its state changed last, in `now`. */
   movedMs = 0;
   // --- measured
-  deliveredBytes = 0;
+  deliveredBytes = WIDE_ZERO;
   sampleStartMs = -1;
   sampleBytes = 0;
   /** It held half of what it may, at least, whenever it was looked at. */

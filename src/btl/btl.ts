@@ -48,6 +48,7 @@
 //                 was counted raises no onRailDown. A side that closes in good order reports its count before.
 import type { ErrorCode } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
+import { WIDE_ZERO } from '../util/wide-zero.ts';
 
 /** Answers of `send`, `put` and `get`. */
 export const OK = 0;
@@ -397,10 +398,10 @@ export function newRailByteCounters(): RailByteCounters {
   return {
     framesSent: 0,
     framesReceived: 0,
-    bytesSent: 0,
-    bytesReceived: 0,
-    payloadBytesSent: 0,
-    payloadBytesReceived: 0,
+    bytesSent: WIDE_ZERO,
+    bytesReceived: WIDE_ZERO,
+    payloadBytesSent: WIDE_ZERO,
+    payloadBytesReceived: WIDE_ZERO,
     framesRefused: 0,
     losses: 0,
   };

@@ -1,5 +1,5 @@
 // Counters of the PML: id and one sentence each. They are documentation, an oracle for tests, and what users see.
-// Imports nothing.
+import { WIDE_ZERO } from '../util/wide-zero.ts';
 
 export const PML_COUNTERS = {
   messagesSent: 'Messages that took a sequence number.',
@@ -38,5 +38,5 @@ export type PmlCounterName = keyof typeof PML_COUNTERS;
 export type PmlCounters = Record<PmlCounterName, number>;
 
 export function newPmlCounters(): PmlCounters {
-  return Object.fromEntries(Object.keys(PML_COUNTERS).map((name) => [name, 0])) as PmlCounters;
+  return Object.fromEntries(Object.keys(PML_COUNTERS).map((name) => [name, name.startsWith('bytes') ? WIDE_ZERO : 0])) as PmlCounters;
 }

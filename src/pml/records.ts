@@ -8,6 +8,7 @@ import { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
 import { type Linked, LinkedList } from '../util/linked.ts';
 import { RangeSet } from '../util/range-set.ts';
+import { WIDE_ZERO } from '../util/wide-zero.ts';
 import type { Channel } from './channel.ts';
 import type { DigestTable } from './digests.ts';
 import { FlowTable } from './flow-table.ts';
@@ -420,7 +421,7 @@ export class PmlPeer extends FlowTable<FlowIn> {
   // --- credit. Cumulative byte counts since the start; limits are absolute, a newer value replaces an older one.
   /** What the peer allows us to first-send, and what we have reserved of it. */
   creditLimit: number;
-  creditUsed = 0;
+  creditUsed = WIDE_ZERO;
   /**
    * Charges of messages that the peer is not known to have received, oldest first; those of rendezvous messages are negative. Credit comes
    * back for what was received, in about that order.
@@ -428,9 +429,9 @@ export class PmlPeer extends FlowTable<FlowIn> {
   private readonly charges = new Deque<number>();
   private readonly initialCredit: number;
   /** Charges of those that were. */
-  private receivedCharges = 0;
+  private receivedCharges = WIDE_ZERO;
   /** Charges of the peer's messages that we disposed of, and those we hold. */
-  releasedBytes = 0;
+  releasedBytes = WIDE_ZERO;
   heldBytes = 0;
   /** Highest limit that the peer is known to have been told, and that it may have been told. */
   creditTold: number;
@@ -465,10 +466,10 @@ export class PmlPeer extends FlowTable<FlowIn> {
     super();
     this.rank = rank;
     this.bml = bml;
-    this.creditLimit = initialCreditToUs;
+    this.creditLimit = initialCreditToUs + WIDE_ZERO;
     this.initialCredit = initialCreditToUs;
-    this.creditTold = initialCreditToPeer;
-    this.creditTelling = initialCreditToPeer;
+    this.creditTold = initialCreditToPeer + WIDE_ZERO;
+    this.creditTelling = initialCreditToPeer + WIDE_ZERO;
   }
 
   protected newFlowIn(): FlowIn {
@@ -547,7 +548,7 @@ export class PmlFrame extends FrameMemory {
   use: FrameUse | undefined = undefined;
   peer: PmlPeer | undefined = undefined;
   /** The credit limit that this frame carries. */
-  creditLimit = 0;
+  creditLimit = WIDE_ZERO;
   /** Number of the rail that took it last. */
   rail = 0;
   /** Memory of a longer retained copy, from the pool of the core. */

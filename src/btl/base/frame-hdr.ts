@@ -16,6 +16,7 @@
 //          36  u32  headerCrc          CRC32C over bytes 0-35 and the packet header
 
 import { loadNative } from '../../native/load.ts';
+import { WIDE_ZERO } from '../../util/wide-zero.ts';
 import { HEADER_BYTES_MAX } from '../btl.ts';
 import { crc32c } from './crc32c.ts';
 
@@ -99,7 +100,7 @@ export function newFrameHeader(kind = FRAME_COUNT): FrameHeader {
     frameNumber: 0,
     deliveredCount: 0,
     aliveMs: 0,
-    receivedBytes: 0,
+    receivedBytes: WIDE_ZERO,
     payloadCrc: 0,
   };
 }

@@ -4,6 +4,7 @@ import { MultirailError } from '../../errors.ts';
 import { assert } from '../../util/assert.ts';
 import { EMPTY_BYTES, EMPTY_VIEWS } from '../../util/iov.ts';
 import { serialDiff } from '../../util/serial.ts';
+import { WIDE_ZERO } from '../../util/wide-zero.ts';
 import {
   BUSY,
   DELIVERED,
@@ -85,15 +86,14 @@ export class RailLink implements Link, FramerHandler {
   private unreportedBytes = 0;
   private reportNow = false;
   private reportDueAt = Number.POSITIVE_INFINITY;
-  private reportedBytes = 0;
+  private reportedBytes = WIDE_ZERO;
   private reportedAt = 0;
   private probeAnswers: number[] = [];
   private refusalTimes: number[] = [];
   private upcallsMade = 0;
-
   // What the peer told in its last frame.
   private heard = false;
-  private peerReceivedBytes = 0;
+  private peerReceivedBytes = WIDE_ZERO;
   private peerAliveMs = 0;
   private peerAliveLow = 0;
 

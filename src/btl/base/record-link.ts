@@ -4,6 +4,7 @@
 // returned, and sends the count with its next record or alone. This is the hot path of sm: no object, closure or view is made per record.
 import { MultirailError } from '../../errors.ts';
 import { EMPTY_BYTES } from '../../util/iov.ts';
+import { WIDE_ZERO } from '../../util/wide-zero.ts';
 import { DELIVERED, type Frame, fitsWindow, IN_DOUBT, type OneSidedOp, type RailReason, type SendResult, type Sink } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 import { type Link, type LinkEnd, type LinkOwner, tellEnd } from './link.ts';
@@ -25,7 +26,7 @@ export abstract class RecordLink<Stream extends ByteStream> implements Link {
   readonly epoch: number;
   readonly stream: Stream;
   outstandingBytes = 0;
-  receivedByPeerBytes = 0;
+  receivedByPeerBytes = WIDE_ZERO;
   protected readonly owner: LinkOwner;
   protected readonly payloadBytesMax: number;
 
@@ -53,7 +54,7 @@ export abstract class RecordLink<Stream extends ByteStream> implements Link {
   /** The count must not wait for a record to carry it. */
   protected tellNow = false;
   protected byeReceived = false;
-  protected receivedBytes = 0;
+  protected receivedBytes = WIDE_ZERO;
   private openSink: Sink | null = null;
 
   protected upcallsMade = 0;

@@ -3,6 +3,7 @@
 // written into their sink as they arrive.
 import { assert } from '../../util/assert.ts';
 import { EMPTY_BYTES } from '../../util/iov.ts';
+import { WIDE_ZERO } from '../../util/wide-zero.ts';
 import { HEADER_BYTES_MAX, type Sink } from '../btl.ts';
 import type { StreamReader } from './byte-stream.ts';
 import { crc32c } from './crc32c.ts';
@@ -81,7 +82,7 @@ export class StreamFramer implements StreamReader {
   limits: FrameLimits;
   stopped = false;
   /** Bytes taken from the stream so far. */
-  takenBytes = 0;
+  takenBytes = WIDE_ZERO;
 
   private state: FramerState = 'HEADER';
   private readonly header = newFrameHeader();

@@ -2,6 +2,7 @@
 import { MultirailError } from '../../errors.ts';
 import { assert } from '../../util/assert.ts';
 import { EMPTY_BYTES } from '../../util/iov.ts';
+import { WIDE_ZERO } from '../../util/wide-zero.ts';
 import {
   type BtlContext,
   type BtlEndpoint,
@@ -84,7 +85,7 @@ export class SelfEndpoint implements BtlEndpoint {
   private queue: Item[] = [];
   private blockedBytes = Number.POSITIVE_INFINITY;
   private blockedControl = false;
-  private receivedBytes = 0;
+  private receivedBytes = WIDE_ZERO;
   private upcallsMade = 0;
 
   constructor(module: SelfOwner, peer: number, rail: number, plan: RailPlan) {

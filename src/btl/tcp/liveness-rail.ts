@@ -4,6 +4,7 @@ import { constants } from 'node:os';
 import { POLL_IN, TCP_INFO, TCP_INFO_LENGTH } from '../../native/binding.ts';
 import type { Poller, PollTarget } from '../../native/poller.ts';
 import { assert } from '../../util/assert.ts';
+import { WIDE_ZERO } from '../../util/wide-zero.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { FRAME_WELCOME, type FrameHeader, HANDSHAKE_LIMITS } from '../base/frame-hdr.ts';
 import { livenessFrame, welcomeFrame } from '../base/handshake.ts';
@@ -91,7 +92,7 @@ export class RailLiveness implements PollTarget, FramerHandler {
   private unread = 0;
   private movedAt: number;
   private framesBefore = 0;
-  private receivedBefore = 0;
+  private receivedBefore = WIDE_ZERO;
   // The stream of the dialer's attempt.
   private stream: ByteStream | undefined = undefined;
   private framer: StreamFramer | undefined = undefined;

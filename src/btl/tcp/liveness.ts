@@ -11,6 +11,7 @@
 //   - A receiver that does not read closes its window. Then nothing is in flight and bytes are unsent: busy, not dead.
 //   - A congested data connection may wait for its own retransmission timer; beats go on then. A congested path delays the beats; data
 //     goes on then. So a rail is silent only if neither connection moves.
+import { WIDE_ZERO } from '../../util/wide-zero.ts';
 
 /** What one look at a connection tells. */
 export interface TcpSample {
@@ -79,7 +80,7 @@ class Meter {
   movedAliveMs: number;
   isBlocked = false;
   segments = 0;
-  private ackedBytes = 0;
+  private ackedBytes = WIDE_ZERO;
 
   constructor(aliveMs: number) {
     this.movedAliveMs = aliveMs;

@@ -570,6 +570,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   // ---------------------------------------------------------------- progress
 
+  /** @internal Ranks of this host are more than its processors. */
+  get isCrowded(): boolean {
+    return this.proc.isCrowded;
+  }
+
   /**
    * Moves messages without the event loop: looks at the rails once, and, with a time, until something has happened or the time is over. Returns
    * whether something has happened. For programs that have nothing to wait for, but others to serve.

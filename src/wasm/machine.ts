@@ -54,8 +54,12 @@ export interface Matched {
 }
 
 const EMPTY = new Uint8Array(0);
-/** Looks in vain, one after the other, after which a call waits a little for something to happen. */
-const IDLE_LOOKS = 64;
+/**
+ * Looks in vain after which a call waits a little for something to happen. A program may compute between two looks: where each rank has a processor
+ * for itself only what else there is (V8's compilers) gets a turn.
+ */
+const IDLE_LOOKS = 4096;
+const CROWDED_IDLE_LOOKS = 64;
 const IDLE_MS = 0.05;
 
 /** What a receive comes into, and what is to be done when it is there. */
@@ -274,7 +278,7 @@ export class Machine {
 
   /** A look has found nothing: whoever looks again and again leaves the processor to others now and then. */
   idle(): void {
-    if (++this.idleLooks % IDLE_LOOKS === 0) this.runtime.progressSync(IDLE_MS);
+    if (++this.idleLooks % (this.runtime.isCrowded ? CROWDED_IDLE_LOOKS : IDLE_LOOKS) === 0) this.runtime.progressSync(IDLE_MS);
   }
 
   // ---------------------------------------------------------------- statuses

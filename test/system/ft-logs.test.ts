@@ -7,7 +7,7 @@ import { playLogs } from '../support/logs-play.ts';
 
 let code: BuiltCode;
 beforeAll(async () => {
-  code = await buildCode(['ft-logs-rank.ts']);
+  code = await buildCode(['ft-logs-rank.ts', 'ft-helped-rank.ts']);
 }, 60_000);
 afterAll(() => code?.dispose());
 
@@ -106,4 +106,18 @@ test('a process that stands by helps the successor of a plate to catch up, and i
   expect(status, stderr).toBe(0);
   expect(stdout).toMatch(/recovered from 1 failures \(1 asynchronous\)/);
   expect(stderr).toMatch(/rank 2 has caught up: [1-9]\d* steps were shared/);
+});
+
+test('a program of blocking calls is helped by one of blocking calls', { timeout: 60_000 }, async () => {
+  const ends = async (mode: string, spares: string): Promise<readonly string[][]> => {
+    const words = [code.cli, 'run', '-n', '2', '--spares', spares, code.fixture('ft-helped-rank.ts'), mode];
+    const { code: status, stdout, stderr } = await startNode(words, { timeoutMs: 50_000 }).ended;
+    expect(status, stderr).toBe(0);
+    return [...stdout.matchAll(/rank (\d) ends with (\d+) and (\d+) shared/g)].map(([, ...found]) => found).sort();
+  };
+  const undisturbed = await ends('lives', '1');
+  const helped = await ends('dies', '2');
+  expect(undisturbed).toHaveLength(2);
+  expect(helped.map(([rank, end]) => [rank, end])).toEqual(undisturbed.map(([rank, end]) => [rank, end]));
+  expect(helped.map(([, , shared]) => Number(shared) > 0)).toEqual([false, true]);
 });

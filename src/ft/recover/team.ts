@@ -54,11 +54,13 @@ export class Team {
   private readonly ready: Request[] = [];
   private isOver = false;
   private readonly callOff: () => void;
+  private readonly look: () => void;
 
   /** `own`: a communicator in which this process is that rank. */
   constructor(own: Communicator, wanted: number, header: TeamHeader, image: Uint8Array | undefined) {
     const series = own.recoverySeries('run');
     const id = series.newId();
+    this.look = () => series.look();
     this.callOff = series.recruit(wanted, HELPERS_WAIT_MS, ({ coming, begin }) => {
       if (coming.length === 0) return;
       const members = [header.members[header.rank], ...coming];
@@ -83,10 +85,16 @@ export class Team {
 
   /** Undefined until all helpers are ready, and when it is over: one has died, was called in or has let go, or the successor has caught up. */
   get current(): Communicator | undefined {
+    if (this.isOver) return undefined;
+    // What a successor repeats is here already: a program of blocking calls may wait for nothing, and so look at no rail.
+    if (!this.isReady) this.look();
     const { comm } = this;
-    if (comm === undefined) return undefined;
-    if (!this.isOver && (comm.isRevoked || comm.getFailed().size > 0)) this.end();
-    return this.isOver || !this.ready.every(({ state }) => state === 'DONE') ? undefined : comm;
+    if (comm !== undefined && (comm.isRevoked || comm.getFailed().size > 0)) this.end();
+    return this.isOver || !this.isReady ? undefined : comm;
+  }
+
+  private get isReady(): boolean {
+    return this.comm !== undefined && this.ready.every(({ state }) => state === 'DONE');
   }
 
   /** All helpers let go. */

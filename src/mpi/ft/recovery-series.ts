@@ -82,6 +82,11 @@ export class RecoverySeries extends ProgramTraffic {
     return recruit({ engine, deathListeners, candidates }, wanted, limitMs, then);
   }
 
+  /** Looks at the rails once. */
+  look(): void {
+    this.proc.look();
+  }
+
   /** An id that nobody has. */
   newId(): number {
     return this.proc.contexts.allocate();

@@ -1,6 +1,7 @@
 // Helpers that repeat with a successor what its predecessor did: the side of the successor, and what a helper is given as its job.
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
+import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
 import type { Request } from '../../mpi/request.ts';
 
 /** On the communicator of a team: what a helper begins with, its image, and its word that it waits for work. */
@@ -53,22 +54,22 @@ export class Team {
   /** From each helper, its word that it is ready. */
   private readonly ready: Request[] = [];
   private isOver = false;
+  private readonly series: RecoverySeries;
   private readonly callOff: () => void;
-  private readonly look: () => void;
 
   /** `own`: a communicator in which this process is that rank. */
   constructor(own: Communicator, wanted: number, header: TeamHeader, image: Uint8Array | undefined) {
-    const series = own.recoverySeries('run');
-    const id = series.newId();
-    this.look = () => series.look();
-    this.callOff = series.recruit(wanted, HELPERS_WAIT_MS, ({ coming, begin }) => {
-      if (coming.length === 0) return;
+    this.series = own.recoverySeries('run');
+    const id = this.series.newId();
+    this.callOff = this.series.recruit(wanted, HELPERS_WAIT_MS, ({ coming, begin }) => {
+      this.isOver = coming.length === 0;
+      if (this.isOver) return;
       const members = [header.members[header.rank], ...coming];
       this.comm = own.enterAs('team', id, members);
       begin(id, members);
       this.begin(this.comm, header, image);
     });
-    series.close();
+    this.series.close();
   }
 
   private begin(comm: Communicator, header: TeamHeader, image: Uint8Array | undefined): void {
@@ -83,11 +84,11 @@ export class Team {
     }
   }
 
-  /** Undefined until all helpers are ready, and when it is over: one has died, was called in or has let go, or the successor has caught up. */
+  /** Undefined until all helpers are ready, and when it is over: nobody comes, one has died, was called in or has let go, or the successor has caught up. */
   get current(): Communicator | undefined {
     if (this.isOver) return undefined;
     // What a successor repeats is here already: a program of blocking calls may wait for nothing, and so look at no rail.
-    if (!this.isReady) this.look();
+    if (!this.isReady) this.series.look();
     const { comm } = this;
     if (comm !== undefined && (comm.isRevoked || comm.getFailed().size > 0)) this.end();
     return this.isOver || !this.isReady ? undefined : comm;
@@ -170,8 +171,8 @@ export class TeamOfJob {
   /**
    * Under asynchronous recovery with `helpers`: the communicator of this successor, its rank 0, and those that help it, from when all of them wait for
    * work until it has caught up. In all other cases, and from the moment on at which a helper has died or has taken a place itself, one of this process
-   * alone. A call on it that waits
-   * then ends with ERR_PROC_FAILED or ERR_REVOKED: the program catches it, sees that `team.size` is 1, and does the work of the step by itself.
+   * alone. A call on it that waits then ends with ERR_PROC_FAILED or ERR_REVOKED: the program catches it, sees that `team.size` is 1, and does the work
+   * of the step by itself.
    */
   get team(): Communicator {
     const { current } = this.ownTeam ?? {};

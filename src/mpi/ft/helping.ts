@@ -50,7 +50,7 @@ export interface Recruits {
 
 /**
  * Asks for helpers, and tells, from within a turn of the engine, of those that come, or after that time of those that have said so. What it
- * returns calls it off, also after that as long as they have not begun.
+ * returns calls it off before that.
  */
 export function recruit(
   { engine, deathListeners, candidates }: RecruitHost,
@@ -59,15 +59,13 @@ export function recruit(
   then: (recruits: Recruits) => void,
 ): () => void {
   let call: HelpersCall | undefined;
-  let isListening = true;
   const close = (): void => {
-    isListening = false;
     clearTimeout(timer);
     deathListeners.delete(die);
     unlisten();
   };
   const look = (): void => {
-    if (call?.isOver !== true || !isListening) return;
+    if (call?.isOver !== true) return;
     close();
     const { coming } = call;
     then({ coming, begin: (id, members) => call?.begin(id, members) });
@@ -89,7 +87,7 @@ export function recruit(
   call = new HelpersCall(serials, wanted, candidates, (to, message) => send(engine, to, TAG.ASKING, message));
   look();
   return () => {
-    if (isListening) close();
+    close();
     call.callOff();
   };
 }

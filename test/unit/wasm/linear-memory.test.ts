@@ -1,12 +1,11 @@
 // The memory of a program of C as the binding sees it, with the alias of the native part and without: what is written is there, and stays there
 // when the memory grows.
 import { describe, expect, test } from 'vitest';
-import { loadNative } from '../../../src/native/load.ts';
 import { LinearMemory, type MakeAlias } from '../../../src/wasm/linear-memory.ts';
 import { wasm } from '../../../src/wasm/webassembly.ts';
+import { describeNative, native } from '../native/native-fixture.ts';
 
 const PAGE_BYTES = 65536;
-const native = loadNative().binding?.memoryAlias;
 
 interface Growing {
   readonly buffer: ArrayBufferLike;
@@ -19,12 +18,8 @@ const refused: MakeAlias = () => {
   throw new Error('ERR_NO_EXTERNAL');
 };
 
-describe.each([
-  ['without an alias', undefined],
-  ['where none is permitted', refused],
-  ['with an alias', native],
-] as const)('%s', (name, makeAlias) => {
-  test.skipIf(name === 'with an alias' && makeAlias === undefined)('what was handed out before stays the same memory when it grows', () => {
+function staysAsItGrows(makeAlias: MakeAlias | undefined): void {
+  test('what was handed out before stays the same memory when it grows', () => {
     const memory = memoryOf(2);
     const linear = new LinearMemory(memory, makeAlias);
     const before = linear.view(1000, 500);
@@ -44,7 +39,11 @@ describe.each([
     expect(linear.text(16)).toBe('text');
     expect(() => linear.check(memory.buffer.byteLength - 4, 8, 'it')).toThrow(/it is 8 bytes at address .* beyond the end/);
   });
-});
+}
+
+describe('without an alias', () => staysAsItGrows(undefined));
+describe('where none is permitted', () => staysAsItGrows(refused));
+describeNative('with an alias', () => staysAsItGrows((bytes) => native.memoryAlias(bytes)));
 
 test('an alias is made again only when the memory is a quarter longer', () => {
   const lengths: number[] = [];

@@ -46,8 +46,14 @@ const upTo = (by: FoundBy, seed: number): FoundBy => ('scenario' in by ? by : { 
 const textOf = (by: FoundBy): string => ('scenario' in by ? by.scenario : `seeds ${by.from ?? 0} to ${by.within - 1} of ${by.profile}`);
 const ALL = PLANTED.flatMap(({ name, found, guard }) => found.map((by) => ({ name, by, guard, what: textOf(by) })));
 
-// All of them: npm run sim:mutants.
-const CASES = drawTests('planted mistakes in the simulator', ALL);
+// A few seeds somewhere far behind find nothing any more when a change gives runs another course: those are played each time, since
+// a sample would show it some day later. All of them: npm run sim:mutants.
+const isNarrow = ({ by }: (typeof ALL)[number]): boolean => 'from' in by;
+const DRAWN = drawTests(
+  'planted mistakes in the simulator',
+  ALL.filter((one) => !isNarrow(one)),
+);
+const CASES = [...DRAWN, ...ALL.filter(isNarrow)];
 
 describe('mutants', () => {
   it.each(CASES.filter(({ guard }) => guard === undefined))(

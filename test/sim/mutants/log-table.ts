@@ -147,7 +147,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
     name: 'kept-until-heard',
     sentence: 'The log is kept until the decision about successors is heard, and not until they have said what they lack.',
     edits: [edit(TAP, 'this.suspended > 0 || this.mustKeep', 'this.mustKeep')],
-    found: [{ profile: 'log', from: 185, within: 225 }],
+    found: [{ profile: 'log', from: 300, within: 320 }],
   },
   {
     name: 'kept-from-hearing',

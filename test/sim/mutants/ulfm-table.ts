@@ -113,7 +113,7 @@ export const PLANTED_ULFM: readonly Planted[] = [
     name: 'called-in-not-asked',
     sentence: 'A standby that an attempt has called in which failed is not called again before the word has come that it waits.',
     edits: [edit(STANDBYS, '[...this.ready, ...this.livingOf(this.called)]', '[...this.ready]')],
-    found: [{ profile: 'ulfm', from: 1950, within: 1960 }],
+    found: [{ profile: 'ulfm', from: 1810, within: 1820 }],
   },
   {
     name: 'two-places',

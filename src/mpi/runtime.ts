@@ -585,7 +585,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
    * @throws ERR_FINALIZED: finalize() was called.
    */
   progressSync(timeoutMs = 0): boolean {
-    checkSyncOptions({ timeoutMs });
+    if (timeoutMs !== 0) checkSyncOptions({ timeoutMs });
     this.proc.mustBeActive();
     const { engine, blocking } = this;
     const before = engine.usefulWork;

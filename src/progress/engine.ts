@@ -145,29 +145,43 @@ export class Engine implements Upcalls {
 
   /** Does everything that is due. Safe to call at any time; a call from inside runs another pass afterwards. */
   progress(): void {
-    if (this.closed) return;
+    if (!this.runPasses()) return;
+    const pollsAgain = this.driver.pollsAgain === true;
+    this.isYielding = !pollsAgain && (this.again || !this.park());
+    if (this.isYielding) this.driver.yield();
+    if (!pollsAgain) this.driver.arm(this.nextDeadline());
+  }
+
+  /** The same, for a program that looks again and again: timers and doorbells are seen to once, when it gives the event loop back. */
+  look(): void {
+    this.driver.defer();
+    this.runPasses();
+  }
+
+  /** Passes until there is no more to do, or for long enough. False: none, since this is called from inside of one, or all is closed. */
+  private runPasses(): boolean {
+    if (this.closed) return false;
     if (this.running) {
       this.again = true;
-      return;
+      return false;
     }
     // A driver that polls again by itself takes the place of further passes, and of timers: the application may run in between.
-    const pollsAgain = this.driver.pollsAgain === true;
+    const passesMax = this.driver.pollsAgain === true ? 1 : PASSES_MAX;
     this.running = true;
     this.isYielding = false;
     try {
       let passes = 0;
       let beganMs = 0;
       do {
+        this.takeTime();
         this.again = false;
-        if (this.pass() > 0) this.again = true;
+        if (this.work(this.modules) > 0) this.again = true;
         if (passes === 0) beganMs = this.nowMs;
-      } while (this.again && ++passes < (pollsAgain ? 1 : PASSES_MAX) && this.nowMs - beganMs < PROGRESS_MAX_MS);
+      } while (this.again && ++passes < passesMax && this.nowMs - beganMs < PROGRESS_MAX_MS);
     } finally {
       this.running = false;
     }
-    this.isYielding = !pollsAgain && (this.again || !this.park());
-    if (this.isYielding) this.driver.yield();
-    if (!pollsAgain) this.driver.arm(this.nextDeadline());
+    return true;
   }
 
   /** Calls this once, after the rails were polled the next time: what has come by now is taken before. */
@@ -273,11 +287,6 @@ export class Engine implements Upcalls {
 
   get isClosed(): boolean {
     return this.closed;
-  }
-
-  private pass(): number {
-    this.takeTime();
-    return this.work(this.modules);
   }
 
   private takeTime(): void {
@@ -496,7 +505,7 @@ export class Engine implements Upcalls {
 
   private onRailState(rail: Rail, from: RailState, to: RailState): void {
     this.hooks.onRailState?.(rail, from, to);
-    this.memoryModules = this.carriesInMemory() ? this.modules.filter((module) => module.inMemory === true) : undefined;
+    this.memoryModules = this.peers.areInMemory(this.options.rank) ? this.modules.filter((module) => module.inMemory === true) : undefined;
     if (this.poller !== undefined) this.poller.memoryFirst = this.memoryModules !== undefined;
     const wasCarrying = CARRYING.has(from);
     if (wasCarrying || rail.isCarrying) this.pml.handleRailsChanged(rail);
@@ -505,17 +514,6 @@ export class Engine implements Upcalls {
       this.departure.railUp(rail, this.nowMs);
     }
     for (const event of railEvents(rail, from, to, this.peer(rail.peer).bml.rails, this.nowMs)) this.hooks.onRailEvent?.(event);
-  }
-
-  /** All traffic goes through memory: rails of the kernel's stand by, or are those of peers that are not there yet. */
-  private carriesInMemory(): boolean {
-    let found = false;
-    for (const peer of this.peers.values()) {
-      if (peer.rank === this.options.rank || peer.bml.eager.length === 0) continue;
-      if (!peer.bml.eager.every((rail) => rail.endpoint.module.inMemory === true)) return false;
-      found = true;
-    }
-    return found;
   }
 
   private checkUnreachable(): void {

@@ -50,6 +50,17 @@ export class Peers {
     return this.met.values();
   }
 
+  /** All traffic of that rank goes through memory: rails of the kernel's stand by, or are those of peers that are not there yet. */
+  areInMemory(self: number): boolean {
+    let found = false;
+    for (const { rank, bml } of this.met.values()) {
+      if (rank === self || bml.eager.length === 0) continue;
+      if (!bml.eager.every((rail) => rail.endpoint.module.inMemory === true)) return false;
+      found = true;
+    }
+    return found;
+  }
+
   /** Whether that is news. */
   end(rank: number, ending: Ending): boolean {
     if (this.endings.has(rank)) return false;

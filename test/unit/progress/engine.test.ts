@@ -69,6 +69,40 @@ test('one progress() lasts no longer than 10 ms while there is more; nobody ente
   expect([looks, yields]).toEqual([10, 2]);
 });
 
+test('looks of the program arm no timer and no doorbell; the turn that they ask for does', () => {
+  const told: string[] = [];
+  const note = (word: string) => () => void told.push(word);
+  const engine = new Engine({ ...OPTIONS, rank: 0 }, { now: () => 0, defer: note('defer'), yield: note('yield'), arm: note('arm') });
+  let work = 0;
+  engine.addModule({
+    name: 'memory',
+    address: () => ({}),
+    plan: () => [],
+    endpoint: () => {
+      throw new Error('not used');
+    },
+    remoteAddressChanged: () => {},
+    forgetPeer: () => true,
+    open: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    nextDeadline: () => 5,
+    park: () => told.push('park') > 0,
+    progress: () => {
+      told.push('poll');
+      return work-- > 0 ? 1 : 0;
+    },
+  });
+  engine.look();
+  engine.look();
+  expect(told.splice(0)).toEqual(['defer', 'poll', 'defer', 'poll']);
+  // What has come is taken to its end.
+  work = 2;
+  engine.look();
+  expect(told.splice(0)).toEqual(['defer', 'poll', 'poll', 'poll']);
+  engine.progress();
+  expect(told).toEqual(['poll', 'park', 'arm']);
+});
+
 test('very many messages leave piece by piece, in their order', () => {
   const pair = new MemPair();
   const { pml } = pair.engines[0];

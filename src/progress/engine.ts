@@ -145,11 +145,10 @@ export class Engine implements Upcalls {
 
   /** Does everything that is due. Safe to call at any time; a call from inside runs another pass afterwards. */
   progress(): void {
-    if (!this.runPasses()) return;
-    const pollsAgain = this.driver.pollsAgain === true;
-    this.isYielding = !pollsAgain && (this.again || !this.park());
+    if (!this.runPasses() || this.driver.pollsAgain === true) return;
+    this.isYielding = this.again || !this.park();
     if (this.isYielding) this.driver.yield();
-    if (!pollsAgain) this.driver.arm(this.nextDeadline());
+    this.driver.arm(this.nextDeadline());
   }
 
   /** The same, for a program that looks again and again: timers and doorbells are seen to once, when it gives the event loop back. */

@@ -38,22 +38,27 @@ test('a long turn adds little to the alive time', () => {
   }
 });
 
+/** A transport without rails, of which a test only sees when it is polled. */
+const IDLE_MODULE: Omit<BtlModule, 'progress' | 'nextDeadline'> = {
+  name: 'idle',
+  address: () => ({}),
+  plan: () => [],
+  endpoint: () => {
+    throw new Error('not used');
+  },
+  remoteAddressChanged: () => {},
+  forgetPeer: () => true,
+  open: () => Promise.resolve(),
+  close: () => Promise.resolve(),
+};
+
 test('one progress() lasts no longer than 10 ms while there is more; nobody enters another one before the event loop had its turn', () => {
   let nowMs = 0;
   let yields = 0;
   let looks = 0;
   const engine = new Engine({ ...OPTIONS, rank: 0 }, { now: () => nowMs, defer: () => {}, yield: () => void yields++, arm: () => {} });
   engine.addModule({
-    name: 'busy',
-    address: () => ({}),
-    plan: () => [],
-    endpoint: () => {
-      throw new Error('not used');
-    },
-    remoteAddressChanged: () => {},
-    forgetPeer: () => true,
-    open: () => Promise.resolve(),
-    close: () => Promise.resolve(),
+    ...IDLE_MODULE,
     nextDeadline: () => Number.POSITIVE_INFINITY,
     progress: () => {
       looks++;
@@ -75,16 +80,7 @@ test('looks of the program arm no timer and no doorbell; the turn that they ask 
   const engine = new Engine({ ...OPTIONS, rank: 0 }, { now: () => 0, defer: note('defer'), yield: note('yield'), arm: note('arm') });
   let work = 0;
   engine.addModule({
-    name: 'memory',
-    address: () => ({}),
-    plan: () => [],
-    endpoint: () => {
-      throw new Error('not used');
-    },
-    remoteAddressChanged: () => {},
-    forgetPeer: () => true,
-    open: () => Promise.resolve(),
-    close: () => Promise.resolve(),
+    ...IDLE_MODULE,
     nextDeadline: () => 5,
     park: () => told.push('park') > 0,
     progress: () => {

@@ -21,6 +21,7 @@
         "src/shm/cma.cc",
         "src/shm/shm-binding.cc",
         "src/crc/crc32c.cc",
+        "src/crc/crc-fold.cc",
         "src/crc/copy-crc.cc",
         "src/crc/frames.cc",
         "src/crc/crc-binding.cc",

@@ -31,6 +31,7 @@ const PLAIN = {
       'shm/doorbell',
       'shm/cma',
       'crc/crc32c',
+      'crc/crc-fold',
       'crc/copy-crc',
       'crc/frames',
       'combine/combine',

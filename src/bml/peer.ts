@@ -89,13 +89,22 @@ export class BmlPeer {
     return this.put.length > 0 && this.put.length === this.send.length;
   }
 
-  /** A message of that length is read by its receiver, where every rail of the stripe set can. Rails may find out late what it is worth. */
-  isReadWorth(bytes: number): boolean {
+  /**
+   * A message of that length is read by its receiver, where every rail of the stripe set can. Rails may find out late what it is worth.
+   * `isExported`: it lies in memory that the receiver may have mapped.
+   */
+  isReadWorth(bytes: number, isExported = false): boolean {
     if (this.get.length === 0 || this.get.length !== this.send.length) return false;
     for (const { attributes } of this.get) {
-      const { getBytesMin = 0, getBytesMax = Number.POSITIVE_INFINITY, pipelineBytes = Number.POSITIVE_INFINITY } = attributes;
+      const {
+        getBytesMin = 0,
+        getExportedBytesMin,
+        getBytesMax = Number.POSITIVE_INFINITY,
+        pipelineBytes = Number.POSITIVE_INFINITY,
+      } = attributes;
+      const bytesMin = isExported ? (getExportedBytesMin ?? getBytesMin) : getBytesMin;
       // What is read is registered whole.
-      if (bytes < getBytesMin || bytes > getBytesMax || bytes > pipelineBytes) return false;
+      if (bytes < bytesMin || bytes > getBytesMax || bytes > pipelineBytes) return false;
     }
     return true;
   }

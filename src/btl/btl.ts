@@ -169,6 +169,8 @@ export interface RailAttributes {
   pipelineBytes?: number;
   /** Shortest message that is worth a get on this rail; shorter ones come in fragments. 0 when absent. */
   getBytesMin?: number;
+  /** The same, of a message that lies in memory of exportMemory(). Absent: as any other. */
+  getExportedBytesMin?: number;
   /** Longest message that is worth a get, where the rail can put too and does it faster; longer ones are put. Absent: any. */
   getBytesMax?: number;
 }
@@ -503,6 +505,13 @@ export interface BtlModule {
    * one of them has a live epoch, an attempt under way, or an upcall to make: it is asked again later.
    */
   forgetPeer(peer: number): boolean;
+  /**
+   * Memory that peers of this host read by a get as if it were their own, for what is sent from where it is kept; undefined: there is none, or
+   * nobody who would. It is the caller's until it says dropMemory().
+   */
+  exportMemory?(bytes: number): Uint8Array | undefined;
+  /** Memory that exportMemory() of this module gave, or that it did not. Nobody reads or writes it any more. */
+  dropMemory?(memory: Uint8Array): void;
   /** Binds listeners. Rejects with ERR_INIT when the transport cannot work here. */
   open(): Promise<void>;
   /**

@@ -1,6 +1,7 @@
 // The calls of a communicator about processes that die: revoke, agree, who has failed, and what shrink and replace stand on. After User-Level Failure Mitigation (Bland,
 // Bouteiller, Herault, Bosilca, Dongarra: Post-failure recovery of MPI communication capability, 2013; MPIX_Comm_* in other libraries).
 import { MultirailError } from '../errors.ts';
+import type { ExportableMemory } from '../pml/message-log.ts';
 import type { Replacement } from '../ulfm/replace.ts';
 import { OPERATION, type Operation, type Value, verdictOf } from '../ulfm/values.ts';
 import type { AgreementCall } from './ft/agreement-call.ts';
@@ -191,6 +192,27 @@ export class FailureCalls extends ObjectCollectives {
   logMessages(options: LoggedOptions, base: FamilyBase): LoggedStreams {
     const { LoggedStreams } = ftParts();
     return new LoggedStreams(this.proc, this.loggedPlace, options, base);
+  }
+
+  /**
+   * Memory that the other ranks of this host may map, for what is sent from where it is kept.
+   *
+   * @internal
+   */
+  get exportableMemory(): ExportableMemory {
+    const { modules } = this.proc.engine;
+    return {
+      make: (bytes) => {
+        for (const module of modules) {
+          const memory = module.exportMemory?.(bytes);
+          if (memory !== undefined) return memory;
+        }
+        return undefined;
+      },
+      drop: (memory) => {
+        for (const module of modules) module.dropMemory?.(memory);
+      },
+    };
   }
 
   protected get loggedPlace(): LoggedPlace {

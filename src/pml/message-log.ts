@@ -11,6 +11,14 @@ export const FULL = 1;
 export const UNLOGGED = 2;
 export type LogAnswer = typeof LOGGED | typeof FULL | typeof UNLOGGED;
 
+/** Memory for the copies that peers of this host may map, of whichever module has it (BtlModule.exportMemory). */
+export interface ExportableMemory {
+  /** Undefined: there is none. */
+  make(bytes: number): Uint8Array | undefined;
+  /** Nobody reads or writes it any more. */
+  drop(memory: Uint8Array): void;
+}
+
 /** Where the copies lie (src/ft/log). */
 export interface MessageLog {
   /** Every message since the last committed save is in it. */

@@ -149,6 +149,8 @@ export interface LoggedMessage {
   readonly sync: boolean;
   /** The copy, in memory of the log. */
   readonly payload: Iov;
+  /** That memory may be mapped by a peer. */
+  readonly isExported: boolean;
   /** A synchronous send whose message is on no rail: it is done when the successor has matched it. */
   request: SendRequest | undefined;
 }

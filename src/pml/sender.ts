@@ -1,6 +1,5 @@
 // The sending half of the protocol: rendezvous, RGET, puts, and the sender's part of the restart (eager messages: eager.ts).
-// Every decision "what must be sent for this message" is derived from its state by sendEnvelope, sendControl and
-// sendStream (level-triggered); a completion or packet only changes the state and puts the message on a queue.
+// What must be sent for a message follows from its state (sendEnvelope, sendControl, sendStream); completions and packets only change that.
 import type { Rail } from '../bml/rail.ts';
 import { type CompletionStatus, DELIVERED, IN_DOUBT, OK, type OneSidedOp, REFUSED } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
@@ -76,7 +75,7 @@ export class Sender {
   sendLogged(peer: PmlPeer, logged: LoggedMessage): void {
     const { ctx, tag, seq, payload, sync, signature, request } = logged;
     if (!sync && this.eager.takes(peer, payload.bytes)) return this.eager.begin(peer, ctx, tag, seq, payload, signature);
-    const message = this.begin(peer, ctx, tag, seq, payload, sync, signature, false);
+    const message = this.begin(peer, ctx, tag, seq, payload, sync, signature, false, logged.isExported);
     message.logged = logged;
     this.core.tap?.options.log.hold(logged);
     logged.request = undefined;
@@ -93,6 +92,7 @@ export class Sender {
     sync: boolean,
     signature: number,
     canGiveUp: boolean,
+    isExported = false,
   ): SendMessage {
     const { core } = this;
     const { options, counters } = core;
@@ -104,7 +104,7 @@ export class Sender {
     if (small && !sync) counters.creditStalls++;
     const inPlace = !small && buffer.isContiguous;
     // Memory that the peer reads by itself cannot be taken back from it.
-    const reads = inPlace && !canGiveUp && peer.bml.isReadWorth(bytes);
+    const reads = inPlace && !canGiveUp && peer.bml.isReadWorth(bytes, isExported);
     const message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync, canGiveUp);
     message.signature = signature;
     const uncopied = reads || (inPlace && peer.bml.putsAll);

@@ -54,8 +54,9 @@ export class Engine implements Upcalls {
   /** The last progress() did not come to its end; the next one comes after event sources had their turn. */
   private isYielding = false;
   private closed = false;
-  private lastTurnMs: number;
   private nowMs: number;
+  /** nowMs and aliveMs, as polls hand them on: a field of floating point would make a new value each time, tens of megabytes a second. */
+  private readonly times: (number | undefined)[] = [undefined, undefined];
   private readonly logLimit = new LogLimit((level, text) => this.hooks.log?.(level, text));
   private polls = 0;
   /** While all traffic goes through memory: those of `modules` that have rails there. */
@@ -87,7 +88,6 @@ export class Engine implements Upcalls {
     this.poller = driver.poller;
     this.hooks = hooks;
     this.nowMs = driver.now();
-    this.lastTurnMs = this.nowMs;
     this.bml = new Bml(options.bml, (rail, from, to) => this.onRailState(rail, from, to));
     this.pml = new Pml(options.pml, this.bml);
     this.departure = new Departure(options.rank, this.bml, this.pml, () => this.onDepartureStep?.());
@@ -289,10 +289,11 @@ export class Engine implements Upcalls {
   }
 
   private takeTime(): void {
-    this.nowMs = this.driver.now();
-    const elapsedMs = this.nowMs - this.lastTurnMs;
-    this.lastTurnMs = this.nowMs;
-    this.aliveMs += Math.min(Math.max(0, elapsedMs), ALIVE_PER_TURN_MAX_MS);
+    const nowMs = this.driver.now();
+    this.aliveMs += Math.min(Math.max(0, nowMs - this.nowMs), ALIVE_PER_TURN_MAX_MS);
+    this.nowMs = nowMs;
+    this.times[0] = nowMs;
+    this.times[1] = this.aliveMs;
     this.turns++;
     this.openings.note(this.pml.openedRequests, this.nowMs);
   }
@@ -300,8 +301,10 @@ export class Engine implements Upcalls {
   /** `spares`: no time has passed, so where the rails have nothing and nothing is left to do, nothing else can be due. */
   private work(modules: readonly BtlModule[], spares = false): number {
     let work = 0;
-    const { bml, pml, nowMs } = this;
-    for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
+    const { bml, pml, times } = this;
+    const nowMs = times[0] as number;
+    const aliveMs = times[1] as number;
+    for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, aliveMs);
     const come = this.memoryWaits?.isWaiting === true ? this.memoryWaits.progress(nowMs) : 0;
     this.usefulWork += come;
     work += come;
@@ -309,7 +312,7 @@ export class Engine implements Upcalls {
       this.afterWork?.();
       return 0;
     }
-    if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
+    if (bml.handleTime(nowMs, aliveMs)) this.checkUnreachable();
     this.dead.step();
     if (pml.pump()) work++;
     if (this.departure.isBegun) this.departure.step(nowMs);

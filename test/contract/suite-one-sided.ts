@@ -88,6 +88,30 @@ export function oneSidedClauses(clause: Clause): void {
     expect(a.endpoints[0].counters.payloadBytesReceived).toBe(op.bytes);
   });
 
+  clause('one-sided: memory of exportMemory() is read at any place of it, and other memory beside it', async (pair, skip) => {
+    const { a, b } = pair;
+    const { module } = b.endpoints[0];
+    if (module.exportMemory === undefined) return skip('the transport exports no memory');
+    const pieces = [module.exportMemory(200_000), module.exportMemory(100_000)] as Uint8Array[];
+    for (const [i, piece] of pieces.entries()) piece.set(patternOf(3 + i, piece.length));
+    const before = a.endpoints[0].counters.payloadBytesReceived;
+    for (const window of [pieces[0].subarray(5, 150_005), pieces[1], pieces[0]]) {
+      const registration = b.endpoints[0].register?.([window]);
+      const target = new Uint8Array(90_000);
+      const op = opOf('get', [target.subarray(0, 1), target.subarray(1)], registration?.key as Uint8Array, 1000);
+      expect(a.start(op)).toBe(OK);
+      a.endpoints[0].flush();
+      await pair.drive(() => statusOf(a, op) !== undefined, 'completed');
+      expect(statusOf(a, op)).toBe(DELIVERED);
+      expect(Buffer.compare(target, window.subarray(1000, 91_000))).toBe(0);
+      registration?.deregister();
+    }
+    expect(a.endpoints[0].counters.payloadBytesReceived - before).toBe(270_000);
+    for (const piece of pieces) module.dropMemory?.(piece);
+    expect(pieces.map(({ length }) => length)).toEqual([0, 0]);
+    expect(a.endpoints[0].outstandingBytes).toBe(0);
+  });
+
   clause('one-sided: without a fence late writes do land after the sender has them in doubt', async (pair, skip) => {
     if (!pair.a.endpoints[0].plan.attributes.canPut) skip('the rail cannot put');
     if (pair.cut === undefined || !pair.hasLateWrites) return skip('the fixture has no late writes');

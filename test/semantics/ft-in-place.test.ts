@@ -1,6 +1,7 @@
 // Asynchronous recovery by ranks in one process over TCP: whose programs begin again, what comes of deaths in calls in which all save, and at the
-// end, and what is refused.
+// end, and what is refused. Over shared memory: long messages, which receivers read in the log of their sender.
 import { expect, onTestFinished, test } from 'vitest';
+import { smComponent } from '../../src/btl/sm/component.ts';
 import { tcpComponent } from '../../src/btl/tcp/component.ts';
 import { Saves } from '../../src/ft/recover/epoch.ts';
 import type { FtJob } from '../../src/ft/recover/job.ts';
@@ -10,6 +11,7 @@ import { memoryStore } from '../../src/ft/store/memory-store.ts';
 import type { Store } from '../../src/ft/store/store.ts';
 import { ctxOf, USER } from '../../src/mpi/contexts.ts';
 import type { ProcessState } from '../../src/mpi/process-state.ts';
+import { loadNative } from '../../src/native/load.ts';
 import { Deferred } from '../../src/util/deferred.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { type FtPart, playFtCase } from '../support/ft-worlds.ts';
@@ -23,12 +25,13 @@ interface Play {
   readonly spares: number;
   readonly dying: readonly number[];
   readonly params?: Readonly<Record<string, string>>;
+  readonly component?: typeof tcpComponent;
   /** How a process ends whatever its program does. */
   fate?(part: FtPart): Promise<never>;
   body(job: FtJob, part: FtPart): Promise<unknown>;
 }
 
-function play({ options = BASE, spares, dying, params, fate, body }: Play): Promise<void> {
+function play({ options = BASE, spares, dying, params, component = tcpComponent, fate, body }: Play): Promise<void> {
   const one = {
     name: 'run() in place',
     ranks: 3,
@@ -40,7 +43,7 @@ function play({ options = BASE, spares, dying, params, fate, body }: Play): Prom
       await (fate === undefined ? played : Promise.race([played, fate(part)]));
     },
   };
-  return playFtCase(one, [tcpComponent], 'all');
+  return playFtCase(one, [component], 'all');
 }
 
 /** Sums up what all say; `atStep` comes before the step is told to the others, `atSave` before the call in which all may save. */
@@ -86,6 +89,47 @@ test.each([
   expect(begun.sort()).toEqual([0, 1, 2, 3]);
   expect(ends).toEqual([expected(), expected(), expected()]);
 });
+
+const { binding, reason } = loadNative();
+if (binding === undefined) console.log(`skipped: long messages over shared memory: ${reason}`);
+
+test.skipIf(binding === undefined)(
+  'long messages are read in the log of their sender, by ranks that live and by a successor',
+  { timeout: LIMIT_MS },
+  async () => {
+    const LONG_BYTES = 300_000;
+    const reads: number[] = [];
+    await play({
+      component: smComponent,
+      spares: 1,
+      dying: [1],
+      // What is not exported goes through the ring.
+      params: { btl_sm_single_copy: 'never' },
+      body: async (job, { mpi, die }) => {
+        const { comm } = job;
+        const [left, right] = [(comm.rank + 2) % 3, (comm.rank + 1) % 3];
+        const step = new Float64Array(1);
+        job.protect('step', step);
+        const [out, into] = [new Uint8Array(LONG_BYTES), new Uint8Array(LONG_BYTES)];
+        const isWrong = (from: number) => into.some((byte, i) => byte !== ((from + step[0] + i) & 0xff));
+        let wrong = 0;
+        while (step[0] < STEPS) {
+          for (let i = 0; i < LONG_BYTES; i++) out[i] = comm.rank + step[0] + i;
+          await comm.sendrecv(out, right, 0, into, left, 0);
+          if (isWrong(left)) wrong++;
+          // Between two saves, when a neighbour has what it is to send again.
+          if (mpi.process === 1 && step[0] === 4) await die('now');
+          step[0]++;
+          await job.next();
+        }
+        expect(wrong).toBe(0);
+        reads.push(mpi.counters().pml.gets);
+      },
+    });
+    expect(reads.length).toBe(3);
+    for (const count of reads) expect(count).toBeGreaterThan(2);
+  },
+);
 
 test('a rank dies when it has voted to begin, and the decision to begin names it', { timeout: LIMIT_MS }, async () => {
   const votes = Saves.prototype as unknown as { vote(this: Saves, flag: number): void };

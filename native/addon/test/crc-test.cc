@@ -2,6 +2,7 @@
 #include "../src/crc/crc32c.h"
 
 #include "../../test/check.h"
+#include "../src/crc/crc-fold.h"
 
 using namespace multirail;
 
@@ -32,7 +33,7 @@ int main() {
   constexpr size_t kBytes = 64 * 1024;
   static uint8_t data[kBytes + 16];
   for (uint8_t& byte : data) byte = static_cast<uint8_t>(random.next());
-  printf("crc: instruction %s\n", crc32cHasInstruction() ? "yes" : "no");
+  printf("crc: instruction %s, folding %s\n", crc32cHasInstruction() ? "yes" : "no", crcFoldIsThere() ? "yes" : "no");
 
   CHECK(crc32c(0, reinterpret_cast<const uint8_t*>("123456789"), 9) == 0xe3069283u);
   CHECK(crc32cByTable(0, reinterpret_cast<const uint8_t*>("123456789"), 9) == 0xe3069283u);
@@ -44,17 +45,22 @@ int main() {
     for (size_t offset = 0; offset < 16; offset += length < 300 ? 1 : 5) {
       const uint32_t seed = random.next();
       const uint32_t expected = reference(seed, data + offset, length);
+      CHECK(crc32cByFolding(seed, data + offset, length) == expected);
       CHECK(crc32cByInstruction(seed, data + offset, length) == expected);
       CHECK(crc32cByTable(seed, data + offset, length) == expected);
     }
+    CHECK(each(crc32cByFolding, 0, data, length) == reference(0, data, length));
     CHECK(each(crc32cByInstruction, 0, data, length) == reference(0, data, length));
     CHECK(each(crc32cByTable, 0, data, length) == reference(0, data, length));
   }
-  // Around the borders of the three streams.
-  const size_t borders[] = {768, 1536, 12288, 24576, 12288 + 768, kBytes};
+  // Around the borders of the blocks that are folded, and of the three streams.
+  const size_t borders[] = {256, 512, 768, 1024, 1536, 12288, 24576, 12288 + 768, kBytes};
   for (const size_t border : borders) {
     for (size_t length = border - 9; length <= border + 9 && length <= kBytes; length++) {
-      CHECK(crc32c(7, data + (length & 7), length - (length & 7)) == reference(7, data + (length & 7), length - (length & 7)));
+      const size_t begin = length & 7;
+      const uint32_t expected = reference(7, data + begin, length - begin);
+      CHECK(crc32cByFolding(7, data + begin, length - begin) == expected);
+      CHECK(crc32cByInstruction(7, data + begin, length - begin) == expected);
     }
   }
   for (int round = 0; round < 300; round++) {

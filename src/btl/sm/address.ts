@@ -7,6 +7,8 @@ const EXCLUSIVITY = 200;
 const BANDWIDTH_MBPS = 10_000;
 const LATENCY_US = 1;
 const FRAME_BYTES_MAX = 256 * 1024;
+/** Shorter ones of exported memory are through the ring in the time that asking for them takes. */
+const EXPORTED_BYTES_MIN = 64 * 1024;
 
 export interface SmAddress {
   pid: number;
@@ -25,6 +27,8 @@ export interface SmAddress {
 
 export interface SmPlanDetail {
   ringBytes: number;
+  /** Each of the two may, and wants to, read the memory of the other. */
+  singleCopy: boolean;
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '' && value.length <= 256;
@@ -61,7 +65,7 @@ export function planRails(local: SmAddress, remote: SmAddress): RailPlan[] {
   if (!together) return [];
   const ringBytes = Math.min(local.ringBytes, remote.ringBytes);
   const frameBytesMax = Math.min(FRAME_BYTES_MAX, ringBytes / 4);
-  const detail: SmPlanDetail = { ringBytes };
+  const detail: SmPlanDetail = { ringBytes, singleCopy: local.singleCopy && remote.singleCopy };
   return [
     {
       key: 'sm#0',
@@ -71,7 +75,7 @@ export function planRails(local: SmAddress, remote: SmAddress): RailPlan[] {
         exclusivity: EXCLUSIVITY,
         role: 'active',
         canPut: false,
-        canGet: local.singleCopy && remote.singleCopy,
+        canGet: true,
         // The kernel closes the socket of a process that dies; one that is stopped or computes is not dead.
         liveness: 'self',
         isSteady: true,
@@ -79,6 +83,7 @@ export function planRails(local: SmAddress, remote: SmAddress): RailPlan[] {
         eagerBytesMax: Math.min(local.eagerBytesMax, remote.eagerBytesMax, frameBytesMax),
         // Until the trial on the connection knows better.
         getBytesMin: Number.POSITIVE_INFINITY,
+        getExportedBytesMin: EXPORTED_BYTES_MIN,
       },
       detail,
     },

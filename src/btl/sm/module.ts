@@ -16,6 +16,7 @@ import type { BtlContext, BtlEndpoint, CrowdLimits, RailPlan, RailReason } from 
 import { checkAddress, planRails, type SmAddress, type SmPlanDetail } from './address.ts';
 import { BrokenLink } from './broken-link.ts';
 import { SmEndpoint } from './endpoint.ts';
+import { ExportedMemory } from './exported-memory.ts';
 import { PROOF_BYTES, Segment, segmentBytes } from './segment.ts';
 import { givesSample, mayReadOthers, placeOfProcess, SingleCopyChoice, type SingleCopyMode } from './single-copy.ts';
 import { type SmHost, SmLink } from './sm-link.ts';
@@ -42,9 +43,10 @@ export class SmModule extends StreamModule implements SmHost {
   readonly name = 'sm';
   /** What comes through a ring is no event. */
   protected override readonly mayRest = false;
-  /** These three stand once open() has succeeded. */
+  /** These four stand once open() has succeeded. */
   native!: NativeBinding;
   choice!: SingleCopyChoice;
+  exported!: ExportedMemory;
   aliveEveryMs = ALIVE_EVERY_MS;
   private poller!: Poller;
   private readonly stopwatch: () => number;
@@ -83,6 +85,7 @@ export class SmModule extends StreamModule implements SmHost {
     this.native = native;
     const mode = params.string('btl_sm_single_copy') as SingleCopyMode;
     const bytesMin = params.int('btl_sm_single_copy_min_bytes');
+    this.exported = new ExportedMemory(native);
     this.singleCopy = mode !== 'never' && mayReadOthers(native);
     this.choice = new SingleCopyChoice(native, mode, bytesMin, new Uint8Array(randomBytes(PROOF_BYTES)), this.stopwatch);
     // A rail needs a segment: where none can be made, it is better to know now than from each attempt to connect.
@@ -143,6 +146,14 @@ export class SmModule extends StreamModule implements SmHost {
     const endpoint = new SmEndpoint(this, peer, rail, plan, remote);
     this.endpoints.push(endpoint);
     return endpoint;
+  }
+
+  exportMemory(bytes: number): Uint8Array | undefined {
+    return this.links.length > 0 ? this.exported.make(bytes) : undefined;
+  }
+
+  dropMemory(memory: Uint8Array): void {
+    this.exported.drop(memory);
   }
 
   get inMemory(): boolean {
@@ -302,7 +313,7 @@ export class SmModule extends StreamModule implements SmHost {
   }
 
   chosen(): void {
-    for (const { plan } of this.endpoints) plan.attributes.getBytesMin = this.choice.getBytesMin;
+    for (const { plan } of this.endpoints) if ((plan.detail as SmPlanDetail).singleCopy) plan.attributes.getBytesMin = this.choice.getBytesMin;
   }
 
   forget(link: SmLink): void {
@@ -384,6 +395,7 @@ export class SmModule extends StreamModule implements SmHost {
     const { native, poller } = this;
     if (poller === undefined) return;
     for (const link of [...this.links]) link.release();
+    this.exported.close();
     for (const stream of [...this.pending.keys()]) stream.destroy();
     if (this.listener < 0) return;
     poller.remove(this.listener);

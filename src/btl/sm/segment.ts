@@ -18,9 +18,10 @@
 //           +16  16 bytes of proof   random
 //           +32  i32 sampleBytes     freshly written bytes at sampleAddress and at the middle of the owner's ring; 0 = none
 //           +40  f64 sampleAddress
+//           +48  i32 cannotMap      1: the owner could not map exported memory of the other side, which offers no more of it
 
 export const SEGMENT_MAGIC = 0x4d525354;
-export const SEGMENT_VERSION = 2;
+export const SEGMENT_VERSION = 3;
 export const RINGS_AT = 4096;
 export const PROOF_BYTES = 16;
 
@@ -46,6 +47,7 @@ export interface SideWords {
   proofAt: number;
   sampleBytes: number;
   sampleAddressF64: number;
+  cannotMap: number;
   /** Where the ring begins that this side writes, in bytes. */
   ringAt: number;
 }
@@ -63,6 +65,7 @@ function sideWords(at: number, ringAt: number): SideWords {
     proofAt: facts + 16,
     sampleBytes: facts / 4 + 8,
     sampleAddressF64: facts / 8 + 5,
+    cannotMap: facts / 4 + 12,
     ringAt,
   };
 }

@@ -7,6 +7,7 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { NativeBinding } from '../../native/binding.ts';
 import { type CompletionStatus, DELIVERED, type OneSidedOp, type RailReason, REFUSED } from '../btl.ts';
+import { AttachedMemory, type Place } from './exported-memory.ts';
 import { PROOF_BYTES, type Segment } from './segment.ts';
 
 /** Read in one turn at most, so that other rails are served, and so that a fence finds reads that are not done. */
@@ -195,7 +196,8 @@ export function addressInWindow(key: Uint8Array, pid: number, offset: number, by
 
 interface Read {
   op: OneSidedOp;
-  address: number;
+  /** In the peer's private memory, or in a piece that it exports. */
+  from: number | Place;
   /** Bytes that have come, and where the next one goes. */
   done: number;
   view: number;
@@ -206,19 +208,21 @@ interface Read {
 export class Reads {
   private readonly native: NativeBinding;
   private readonly pid: number;
+  private readonly attached: AttachedMemory;
   readonly waiting: Read[] = [];
 
   constructor(native: NativeBinding, pid: number) {
     this.native = native;
     this.pid = pid;
+    this.attached = new AttachedMemory(native, pid);
   }
 
   get isEmpty(): boolean {
     return this.waiting.length === 0;
   }
 
-  add(op: OneSidedOp, address: number): void {
-    this.waiting.push({ op, address, done: 0, view: 0, viewAt: 0 });
+  add(op: OneSidedOp, from: number | Place): void {
+    this.waiting.push({ op, from, done: 0, view: 0, viewAt: 0 });
   }
 
   /** The oldest read, taken out. */
@@ -227,22 +231,23 @@ export class Reads {
   }
 
   /**
-   * Reads on. `complete` is called for each read that is over; it returns false when the epoch ended meanwhile. A reason is why the
-   * epoch must end: the peer's memory is not what it said.
+   * Reads on. `complete` is called for each read that is over, and told whether it was to be one of exported memory; it returns false when the
+   * epoch ended meanwhile. A reason is why the epoch must end: the peer's memory is not what it said.
    */
-  run(complete: (op: OneSidedOp, status: CompletionStatus) => boolean): RailReason | undefined {
+  run(complete: (op: OneSidedOp, status: CompletionStatus, isMapped: boolean) => boolean): RailReason | undefined {
     let budget = READ_BYTES_PER_TURN;
     while (this.waiting.length > 0 && budget > 0) {
       const read = this.waiting[0];
       const { op } = read;
+      const isMapped = typeof read.from !== 'number';
       while (read.done < op.bytes && budget > 0) {
         const view = op.local[read.view];
         const wanted = Math.min(view.length - read.viewAt, op.bytes - read.done, budget);
         if (wanted > 0) {
-          const bytes = this.native.processRead(this.pid, read.address + read.done, view, read.viewAt, wanted);
+          const bytes = this.read(read, view, wanted);
           if (bytes === EPERM || bytes === ENOSYS) {
             this.waiting.shift();
-            if (!complete(op, REFUSED)) return undefined;
+            if (!complete(op, REFUSED, isMapped)) return undefined;
             break;
           }
           if (bytes <= 0) {
@@ -262,9 +267,23 @@ export class Reads {
       }
       if (read.done === op.bytes && this.waiting[0] === read) {
         this.waiting.shift();
-        if (!complete(op, DELIVERED)) return undefined;
+        if (!complete(op, DELIVERED, isMapped)) return undefined;
       }
     }
     return undefined;
+  }
+
+  /** Bytes that have come, or a negative errno: EPERM too where a piece cannot be mapped. */
+  private read({ from, done, viewAt }: Read, view: Uint8Array, bytes: number): number {
+    if (typeof from === 'number') return this.native.processRead(this.pid, from + done, view, viewAt, bytes);
+    const memory = this.attached.at(from);
+    if (memory === undefined) return EPERM;
+    view.set(new Uint8Array(memory, from.offset + done, bytes), viewAt);
+    return bytes;
+  }
+
+  /** The epoch is over. */
+  close(): void {
+    this.attached.close();
   }
 }

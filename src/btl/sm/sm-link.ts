@@ -25,6 +25,8 @@ import {
   type Registration,
   type SendResult,
 } from '../btl.ts';
+import type { SmPlanDetail } from './address.ts';
+import { type ExportedMemory, placeIn } from './exported-memory.ts';
 import { LOOP_BYTES_MAX, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RingReader, RingWriter, recordBytes, Scratch } from './ring.ts';
 import type { Segment } from './segment.ts';
 import { addressInWindow, Reads, type SingleCopyChoice, windowKey } from './single-copy.ts';
@@ -44,6 +46,7 @@ const PUBLISH_BYTES = 512;
 export interface SmHost {
   readonly native: NativeBinding;
   readonly choice: SingleCopyChoice;
+  readonly exported: ExportedMemory;
   /** How often both sides of a rail tell each other how long they were alive, in milliseconds. */
   readonly aliveEveryMs: number;
   /** That peer measures the single copy on this connection. */
@@ -66,7 +69,8 @@ export class SmLink extends RecordLink<UnixStream> {
   private readonly words: Int32Array;
   private readonly peerCountAt: number;
   private readonly peerSleepAt: number;
-  private readonly canGet: boolean;
+  /** Private memory of the one may be read by the other. */
+  private readonly canRead: boolean;
 
   private readonly writer: RingWriter;
   private readonly reserveBytes: number;
@@ -99,13 +103,13 @@ export class SmLink extends RecordLink<UnixStream> {
     this.words = segment.words;
     this.peerCountAt = segment.peer.deliveredCount;
     this.peerSleepAt = segment.peer.sleeping;
-    this.canGet = owner.endpoint.plan.attributes.canGet;
+    this.canRead = (owner.endpoint.plan.detail as SmPlanDetail).singleCopy;
     this.writer = new RingWriter(memory, segment.own.ringAt, ringBytes, start.offset);
     this.reader = new RingReader(memory, segment.peer.ringAt, ringBytes, HEADER_BYTES_MAX, this.payloadBytesMax, start.offset);
     this.reserveBytes = Math.min(CONTROL_RESERVE_BYTES, ringBytes / 4);
     segment.words[segment.own.deliveredCount] = start.count;
     this.reads = new Reads(host.native, stream.peerPid);
-    if (this.canGet) host.choice.tell(segment, host.givesSample(owner.endpoint.peer));
+    if (this.canRead) host.choice.tell(segment, host.givesSample(owner.endpoint.peer));
     else this.tried = true;
   }
 
@@ -153,9 +157,12 @@ export class SmLink extends RecordLink<UnixStream> {
 
   /** Only memory in one piece, and only while the peer is not known to be unable to read it. */
   register(memory: readonly Uint8Array[]): Registration | undefined {
-    if (!this.canGet || this.ended !== undefined || memory.length !== 1) return undefined;
-    if (Atomics.load(this.words, this.segment.peer.canRead) === 2) return undefined;
+    if (this.ended !== undefined || memory.length !== 1) return undefined;
     const [only] = memory;
+    const { peer } = this.segment;
+    const exported = this.host.exported.keyOf(only);
+    if (exported !== undefined && Atomics.load(this.words, peer.cannotMap) === 0) return { key: exported, deregister: () => {} };
+    if (!this.canRead || Atomics.load(this.words, peer.canRead) === 2) return undefined;
     // The peer reads by itself, so there is nothing to undo: the PML keeps the buffer until the FIN.
     return { key: windowKey(process.pid, this.host.native.addressOf(only), only.length), deregister: () => {} };
   }
@@ -163,10 +170,11 @@ export class SmLink extends RecordLink<UnixStream> {
   get(op: OneSidedOp, windowBytes: number): SendResult {
     if (this.ended !== undefined || this.byeSaid) return DOWN;
     if (!this.mayGo(op.bytes, NO_BYTES, false, windowBytes)) return BUSY;
-    const address = addressInWindow(op.remoteKey, this.stream.peerPid, op.remoteOffset, op.bytes);
-    this.outstandingBytes += op.bytes;
+    const { peerPid } = this.stream;
+    const { remoteKey, remoteOffset, bytes } = op;
+    this.outstandingBytes += bytes;
     // A key that cannot be right breaks the protocol: address 0 cannot be read, and that ends the rail.
-    this.reads.add(op, address ?? 0);
+    this.reads.add(op, placeIn(remoteKey, peerPid, remoteOffset, bytes) ?? addressInWindow(remoteKey, peerPid, remoteOffset, bytes) ?? 0);
     return OK;
   }
 
@@ -269,6 +277,7 @@ export class SmLink extends RecordLink<UnixStream> {
     }
     if (this.released) return;
     this.released = true;
+    this.reads.close();
     this.host.native.memoryUnmap(this.segment.memory);
     this.host.forget(this);
   }
@@ -395,10 +404,11 @@ export class SmLink extends RecordLink<UnixStream> {
   }
 
   private runReads(): void {
-    const reason = this.reads.run((op, status) => {
+    const reason = this.reads.run((op, status, isMapped) => {
       this.outstandingBytes -= op.bytes;
-      // What was permitted when it was tried is not permitted any more: the peer offers no more windows.
-      if (status !== DELIVERED) Atomics.store(this.words, this.segment.own.canRead, 2);
+      // It is not permitted, or not any more: the peer offers no more windows of that kind.
+      if (status !== DELIVERED)
+        Atomics.store(this.words, isMapped ? this.segment.own.cannotMap : this.segment.own.canRead, isMapped ? 1 : 2);
       else countOneSided(this.owner.counters, op);
       this.upcallsMade++;
       this.owner.upcalls.onOneSidedCompleted(this.owner.endpoint, this.epoch, op, status);

@@ -2,7 +2,7 @@
 // of a message is words beside them (entries.ts); an object of it is made when somebody asks. The log is bounded. Pure: it keeps memory, and
 // says when it is short of it.
 
-import { FULL, LOGGED, type LogAnswer, type MessageLog, UNLOGGED } from '../../pml/message-log.ts';
+import { type ExportableMemory, FULL, LOGGED, type LogAnswer, type MessageLog, UNLOGGED } from '../../pml/message-log.ts';
 import type { LoggedMessage, SendRequest } from '../../pml/records.ts';
 import { assert } from '../../util/assert.ts';
 import { EMPTY_IOV, Iov } from '../../util/iov.ts';
@@ -17,6 +17,8 @@ export interface SendLogOptions {
   /** Memory that the log may take: slabs, and what is known of each message. */
   readonly bytesMax: number;
   readonly slabBytes?: number;
+  /** Where slabs are made, as far as it has memory: receivers on the same host read long messages there. */
+  readonly exportable?: ExportableMemory;
   /**
    * The log is short of room. `due`: three quarters of it are taken, and a save is due, whose commit trims it. `full`: senders wait for the
    * save that is under way, or for successors. `given up`: there is neither, so senders would wait for ever. From then on nothing is logged
@@ -33,6 +35,7 @@ class Entry implements LoggedMessage {
   readonly signature: number;
   readonly sync: boolean;
   readonly payload: Iov;
+  readonly isExported: boolean;
   readonly slab: number;
   /** Its memory is let go where it lies: rails may read a message of a log that is over, and has a successor. */
   readonly slabs: Slabs;
@@ -46,13 +49,16 @@ class Entry implements LoggedMessage {
     this.sync = entries.word(place, ENTRY.sync) !== 0;
     this.slab = entries.word(place, ENTRY.slab);
     this.slabs = slabs;
-    if (this.slab === NO_SLAB) this.payload = EMPTY_IOV;
-    else {
-      const { memory, used } = slabs.at(this.slab);
+    if (this.slab === NO_SLAB) {
+      this.payload = EMPTY_IOV;
+      this.isExported = false;
+    } else {
+      const { memory, used, isExported } = slabs.at(this.slab);
       const offset = entries.word(place, ENTRY.offset) >>> 0;
       // Only a message that has its slab to itself may be longer than a word can say.
       const bytes = used > slabs.slabBytes ? used : entries.word(place, ENTRY.bytes) >>> 0;
       this.payload = new Iov([memory.subarray(offset, offset + bytes)]);
+      this.isExported = isExported;
     }
   }
 }
@@ -83,7 +89,7 @@ export class SendLog implements MessageLog {
 
   constructor(options: SendLogOptions) {
     this.options = options;
-    this.slabs = new Slabs(options.slabBytes ?? SLAB_BYTES);
+    this.slabs = new Slabs(options.slabBytes ?? SLAB_BYTES, options.exportable);
   }
 
   /** Memory that it takes now. */

@@ -2,9 +2,13 @@
 // it. Free ones are kept for the next use, for as long as there is room for them: memory that is touched for the first time costs more than the
 // copy into it. Pure.
 
+import type { ExportableMemory } from '../../pml/message-log.ts';
+
 export interface Slab {
   readonly id: number;
   readonly memory: Uint8Array;
+  /** It is of ExportableMemory. */
+  readonly isExported: boolean;
   used: number;
   /** Messages in it that are in the log, or are read by rails. */
   users: number;
@@ -26,9 +30,11 @@ export class Slabs {
   private readonly freeIds: number[] = [];
   private readonly free: Slab[] = [];
   private readonly freeLong: Slab[] = [];
+  private readonly exportable: ExportableMemory | undefined;
 
-  constructor(slabBytes: number) {
+  constructor(slabBytes: number, exportable?: ExportableMemory) {
     this.slabBytes = slabBytes;
+    this.exportable = exportable;
   }
 
   at(id: number): Slab {
@@ -51,9 +57,18 @@ export class Slabs {
 
   /** Another one, for a message of that length. */
   make(bytes: number): Slab {
-    const memory = new Uint8Array(Math.max(bytes, this.slabBytes));
-    this.bytes += memory.length;
-    const slab: Slab = { id: this.freeIds.pop() ?? this.all.length, memory, used: 0, users: 0, isOpen: false };
+    const length = Math.max(bytes, this.slabBytes);
+    const exported = this.exportable?.make(length);
+    const memory = exported ?? new Uint8Array(length);
+    this.bytes += length;
+    const slab: Slab = {
+      id: this.freeIds.pop() ?? this.all.length,
+      memory,
+      isExported: exported !== undefined,
+      used: 0,
+      users: 0,
+      isOpen: false,
+    };
     this.all[slab.id] = slab;
     return slab;
   }
@@ -85,6 +100,7 @@ export class Slabs {
         this.all[slab.id] = undefined;
         this.freeIds.push(slab.id);
         dropped += slab.memory.length;
+        if (slab.isExported) this.exportable?.drop(slab.memory);
       }
     }
     this.bytes -= dropped;

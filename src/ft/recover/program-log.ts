@@ -105,6 +105,7 @@ export class ProgramLog {
     this.log = new SendLog({
       bytesMax,
       slabBytes,
+      exportable: comm.exportableMemory,
       onPressure: (kind) => {
         if (kind === 'due') this.isDue = true;
         else if (!this.hasWarned) {

@@ -45,6 +45,19 @@ describe('sets', () => {
     expect(f.peer.putsAll).toBe(false);
   });
 
+  test('a message in memory that the receiver may have mapped is read from another length on, where the rail says so', () => {
+    const f = new FakeRails([
+      { canGet: true, getBytesMin: Number.POSITIVE_INFINITY, getExportedBytesMin: 500 },
+      { canGet: true, getBytesMin: 1000 },
+    ]);
+    const read = (isExported: boolean) => [499, 500, 999, 1000].filter((bytes) => f.peer.isReadWorth(bytes, isExported));
+    f.turn();
+    f.up(0);
+    expect([read(false), read(true)]).toEqual([[], [500, 999, 1000]]);
+    f.up(1);
+    expect([read(false), read(true)]).toEqual([[], [1000]]);
+  });
+
   test('standby rails and lower exclusivity carry only while nothing better is up', () => {
     const f = new FakeRails([{ role: 'standby' }, {}, { exclusivity: 5 }, { exclusivity: 9, role: 'standby' }]);
     f.turn();

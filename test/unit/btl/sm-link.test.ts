@@ -85,9 +85,11 @@ class End {
       },
       onReport: () => {},
     };
-    const attributes = { frameBytesMax: FRAME_BYTES_MAX, canGet: false };
+    const attributes = { frameBytesMax: FRAME_BYTES_MAX, canGet: true };
     this.owner = {
-      endpoint: { plan: { key: 'sm#0', attributes, detail: undefined } } as unknown as LinkOwner['endpoint'],
+      endpoint: {
+        plan: { key: 'sm#0', attributes, detail: { ringBytes: RING_BYTES, singleCopy: false } },
+      } as unknown as LinkOwner['endpoint'],
       upcalls: upcalls as Upcalls,
       counters: newRailByteCounters(),
       options: { endTimeoutMs: 100 } as LinkOwner['options'],

@@ -50,6 +50,31 @@ test('a message that is longer than a slab has one of its own: short ones before
   expect(log.usedBytes).toBe(0);
 });
 
+test('slabs are of memory that peers may map, as far as there is some, and go back there when they make room', () => {
+  const made: Uint8Array[] = [];
+  const dropped: Uint8Array[] = [];
+  const exportable = {
+    make: (length: number) => {
+      if (made.length === 2) return undefined;
+      made.push(new Uint8Array(length));
+      return made.at(-1);
+    },
+    drop: (memory: Uint8Array) => void dropped.push(memory),
+  };
+  const log = new SendLog({ bytesMax: 5 * SLAB + PIECE_BYTES, slabBytes: SLAB, exportable });
+  const entries = [0, 1, 2].map((seq) => added(log, 3, seq, bytes(SLAB)));
+  expect(entries.map(({ isExported }) => isExported)).toEqual([true, true, false]);
+  expect(entries[1].payload.views[0].buffer).toBe(made[1].buffer);
+  expect(added(log, 3, 3, bytes(0)).isExported).toBe(false);
+  log.cut();
+  log.commit(() => true);
+  expect(dropped).toEqual([]);
+  // Longer than all that is free: the memory of the short ones goes first.
+  added(log, 3, 4, bytes(4 * SLAB));
+  expect(dropped.length).toBe(2);
+  expect(log.bytes).toBeLessThanOrEqual(5 * SLAB + PIECE_BYTES);
+});
+
 test('an abandoned save trims nothing', () => {
   const log = new SendLog({ bytesMax: 100_000, slabBytes: SLAB });
   add(log, 3, 0, bytes(400));

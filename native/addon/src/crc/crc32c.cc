@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "crc-fold.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <nmmintrin.h>
@@ -190,6 +192,13 @@ uint32_t crc32cByInstruction(uint32_t crc, const uint8_t* data, size_t length) {
   return crc32cByTable(crc, data, length);
 }
 
-uint32_t crc32c(uint32_t crc, const uint8_t* data, size_t length) { return crc32cByInstruction(crc, data, length); }
+uint32_t crc32cByFolding(uint32_t crc, const uint8_t* data, size_t length) {
+  static const bool isThere = crcFoldIsThere();
+  const size_t blocks = length / kFoldBlockBytes * kFoldBlockBytes;
+  if (!isThere || blocks == 0) return crc32cByInstruction(crc, data, length);
+  return crc32cByInstruction(~crcFold(~crc, data, blocks), data + blocks, length - blocks);
+}
+
+uint32_t crc32c(uint32_t crc, const uint8_t* data, size_t length) { return crc32cByFolding(crc, data, length); }
 
 }  // namespace multirail

@@ -6,10 +6,11 @@
 
 namespace multirail {
 
-/// By the processor's instruction where it has one.
+/// In the fastest way that this processor has.
 uint32_t crc32c(uint32_t crc, const uint8_t* data, size_t length);
 
-/// The two ways apart, for tests. The first answers with the second's value where the processor has no instruction.
+/// The ways apart, for tests. Each answers with the value of the next where the processor has no such instructions.
+uint32_t crc32cByFolding(uint32_t crc, const uint8_t* data, size_t length);
 bool crc32cHasInstruction();
 uint32_t crc32cByInstruction(uint32_t crc, const uint8_t* data, size_t length);
 uint32_t crc32cByTable(uint32_t crc, const uint8_t* data, size_t length);

@@ -575,7 +575,11 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     case: 'alive time',
     caughtBy: 'LN-3',
     edits: [
-      edit(ENGINE, 'this.aliveMs += Math.min(Math.max(0, elapsedMs), ALIVE_PER_TURN_MAX_MS);', 'this.aliveMs += ALIVE_PER_TURN_MAX_MS;'),
+      edit(
+        ENGINE,
+        'this.aliveMs += Math.min(Math.max(0, nowMs - this.nowMs), ALIVE_PER_TURN_MAX_MS);',
+        'this.aliveMs += ALIVE_PER_TURN_MAX_MS;',
+      ),
     ],
   },
   {

@@ -313,7 +313,8 @@ export class SmModule extends StreamModule implements SmHost {
   }
 
   chosen(): void {
-    for (const { plan } of this.endpoints) if ((plan.detail as SmPlanDetail).singleCopy) plan.attributes.getBytesMin = this.choice.getBytesMin;
+    for (const { plan } of this.endpoints)
+      if ((plan.detail as SmPlanDetail).singleCopy) plan.attributes.getBytesMin = this.choice.getBytesMin;
   }
 
   forget(link: SmLink): void {

@@ -18,7 +18,7 @@
 //           +16  16 bytes of proof   random
 //           +32  i32 sampleBytes     freshly written bytes at sampleAddress and at the middle of the owner's ring; 0 = none
 //           +40  f64 sampleAddress
-//           +48  i32 cannotMap      1: the owner could not map exported memory of the other side, which offers no more of it
+//           +48  i32 cannotMap       1: the owner could not map exported memory of the other side, which offers no more of it
 
 export const SEGMENT_MAGIC = 0x4d525354;
 export const SEGMENT_VERSION = 3;

@@ -11,6 +11,9 @@ const ERR_PENDING = abi.CLASSES.PENDING[0];
 /** Offset of MPI_ERROR in a status, and its length. */
 const ERROR_AT = 8;
 const STATUS_BYTES = 32;
+/** In place of an index. */
+const NONE_ENDED = -1;
+const ALL_IDLE = -2;
 
 export function requests(m: Machine): Calls {
   const { memory } = m;
@@ -21,9 +24,23 @@ export function requests(m: Machine): Calls {
   };
   /** Null, or persistent and not started: there is nothing to wait for. */
   const isIdle = (request: Req | undefined): request is undefined => request === undefined || (request.persistent && !request.active);
-  const listOf = (count: number, at: number): (Req | undefined)[] => {
+  const checkCount = (count: number): void => {
     if (count < 0) fail('COUNT', `the count is ${count}`);
+  };
+  const listOf = (count: number, at: number): (Req | undefined)[] => {
+    checkCount(count);
     return memory.ints(at, count).map(find);
+  };
+  /** The first of them that has ended, or NONE_ENDED, or ALL_IDLE. Makes no list: programs call MPI_Testany again and again. */
+  const firstEnded = (count: number, at: number): number => {
+    let found = ALL_IDLE;
+    for (let i = 0; i < count; i++) {
+      const request = find(memory.int(at + 4 * i));
+      if (isIdle(request)) continue;
+      if ((request as Req).done) return i;
+      found = NONE_ENDED;
+    }
+    return found;
   };
 
   /** Why it has failed, as far as it has ended; undefined: well, or not at all. */
@@ -192,37 +209,34 @@ export function requests(m: Machine): Calls {
       return 0;
     },
     Waitany: (count, at, index, status) => {
-      const list = listOf(count, at);
-      const isLeft = list.some((request) => !isIdle(request));
-      if (!isLeft) {
+      checkCount(count);
+      let i = firstEnded(count, at);
+      if (i === ALL_IDLE) {
         memory.setInt(index, abi.UNDEFINED);
         m.emptyStatus(status);
         return 0;
       }
-      const first = (): number => list.findIndex((request) => !isIdle(request) && (request as Req).done);
-      const open = list.filter((request) => !isIdle(request)) as Req[];
-      waitUntil(open, () => first() !== -1, forOne);
-      const i = first();
+      if (i === NONE_ENDED) {
+        const open = listOf(count, at).filter((request) => !isIdle(request)) as Req[];
+        waitUntil(open, () => open.some((request) => request.done), forOne);
+        i = firstEnded(count, at);
+      }
       memory.setInt(index, i);
-      return raised(take(list[i] as unknown as Req, at + i * 4, status));
+      return raised(take(find(memory.int(at + i * 4)) as Req, at + i * 4, status));
     },
     Testany: (count, at, index, flag, status) => {
-      const list = listOf(count, at);
-      if (!list.some((request) => !isIdle(request))) {
-        memory.setInt(flag, 1);
-        memory.setInt(index, abi.UNDEFINED);
-        m.emptyStatus(status);
-        return 0;
+      checkCount(count);
+      let i = firstEnded(count, at);
+      if (i === NONE_ENDED) {
+        look();
+        i = firstEnded(count, at);
       }
-      look();
-      const i = list.findIndex((request) => !isIdle(request) && (request as Req).done);
-      memory.setInt(flag, i === -1 ? 0 : 1);
-      memory.setInt(index, i === -1 ? abi.UNDEFINED : i);
-      if (i === -1) {
-        m.idle();
-        return 0;
-      }
-      return raised(take(list[i] as unknown as Req, at + i * 4, status));
+      memory.setInt(flag, i === NONE_ENDED ? 0 : 1);
+      memory.setInt(index, i < 0 ? abi.UNDEFINED : i);
+      if (i >= 0) return raised(take(find(memory.int(at + i * 4)) as Req, at + i * 4, status));
+      if (i === ALL_IDLE) m.emptyStatus(status);
+      else m.idle();
+      return 0;
     },
     Waitsome: (count, at, outcount, indices, statuses) => {
       const list = listOf(count, at);

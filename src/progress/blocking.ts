@@ -1,7 +1,7 @@
 // Blocking calls: waits for a request without the event loop. Polls the rails, then gives the processor away, then sleeps in the
 // kernel until a rail has something.
 //
-//   SPINNING   polls the rails without a pause, for the spin time after the last thing that happened
+//   SPINNING   polls the rails, and offers the processor once in many polls, for the spin time after the last thing that happened
 //   YIELDING   a few polls with the processor offered to others in between
 //   SLEEPING   in the kernel, until a descriptor is ready, a doorbell rings or a deadline comes
 //
@@ -54,7 +54,7 @@ export class BlockingWaiter {
   private takenAwayAtMs = Number.NEGATIVE_INFINITY;
   private isCrowded = false;
 
-  /** `spinUs`: how long to poll the rails without a pause before sleep. */
+  /** `spinUs`: how long to poll the rails before sleep, with an offer of the processor once in many polls. */
   constructor(engine: Engine, driver: Driver, spinUs: number) {
     this.engine = engine;
     this.driver = driver;
@@ -124,6 +124,8 @@ export class BlockingWaiter {
           quietSinceMs = nowMs;
           yields = 0;
         } else if (nowMs - before > TAKEN_AWAY_MS) this.takenAway(nowMs);
+        // In a program that has just begun, what is waited for may be V8's compiler, at either side.
+        else this.poller?.native.yieldCpu();
         continue;
       }
       if (yields < yieldsMax && nowMs >= this.crowdedUntilMs) {

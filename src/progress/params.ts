@@ -16,7 +16,7 @@ export const PROGRESS_PARAMS = {
     'us',
     0,
     1_000_000,
-    'How long a blocking call looks at its rails without a pause before it sleeps in the kernel; less while other processes take the processor away.',
+    'How long a blocking call looks at its rails, and offers the processor to others now and then, before it sleeps in the kernel; less while other processes take the processor away.',
   ),
   mpi_yield_when_idle: string(
     'tuner',

@@ -125,7 +125,7 @@ export class BlockingWaiter {
           yields = 0;
         } else if (nowMs - before > TAKEN_AWAY_MS) this.takenAway(nowMs);
         // In a program that has just begun, what is waited for may be V8's compiler, at either side.
-        else this.poller?.native.yieldCpu();
+        else if (!request.done) this.poller?.native.yieldCpu();
         continue;
       }
       if (yields < yieldsMax && nowMs >= this.crowdedUntilMs) {

@@ -255,8 +255,12 @@ export class Succession {
 
   /** All messages of that peer below these numbers are here, and none of them is still written into a buffer of the user's; or it is dead. */
   hasTaken(rank: number, sent: FlowNumbers): boolean {
-    const { failure, flowsIn, recvs } = this.peer(rank);
-    if (failure !== undefined) return true;
+    return this.peer(rank).failure !== undefined || this.has(rank, sent);
+  }
+
+  /** All messages of that peer below these numbers are here, and none of them is still written, whether it lives or not. */
+  has(rank: number, sent: FlowNumbers): boolean {
+    const { flowsIn, recvs } = this.peer(rank);
     for (const { ctx, request } of recvs) if (request !== undefined && this.isCovered(ctx)) return false;
     for (const [ctx, nextSeq] of sent) {
       const flow = flowsIn.get(ctx);

@@ -223,6 +223,17 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
   },
   {
     profile: 'group',
+    seed: 2417,
+    story:
+      'A member did not come to the end of a recovery in which another one began again, and took what it had sent to the life before for sent.',
+  },
+  {
+    profile: 'group',
+    seed: 3462,
+    story: 'A group went back to an image whose log had been given up before the save, and another one asked for what it had lacked since.',
+  },
+  {
+    profile: 'group',
     seed: 51,
     story: 'The oracle blamed credit that was given twice for a message which came once more after its receiver had begun again.',
   },

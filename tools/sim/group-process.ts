@@ -2,7 +2,7 @@
 // below them and a program of the profile `log` above.
 import { MultirailError } from '../../src/errors.ts';
 import type { Placement } from '../../src/ft/checkpoint/placement.ts';
-import { GroupLacks } from '../../src/ft/groups/group-lacks.ts';
+import { GroupLacks, hasBelow } from '../../src/ft/groups/group-lacks.ts';
 import { GroupLives } from '../../src/ft/groups/group-lives.ts';
 import { type GroupMeetingHost, type GroupMember, type MeetingStreams, meetGroups } from '../../src/ft/groups/group-meeting.ts';
 import { type BegunSave, GroupSaveSteps, type SaveSteps, type Until } from '../../src/ft/groups/group-save-steps.ts';
@@ -214,6 +214,7 @@ export class GroupProcess {
     const { host, saves, lives, rank } = this;
     const channel = this.channel as GroupChannel;
     let found: { readonly image: GroupedImage; readonly slot: GroupSlot } | undefined;
+    let isFailing = false;
     const bytesOf = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
     const valueIn = <T>(bytes: Uint8Array): T => JSON.parse(new TextDecoder().decode(bytes)) as T;
     return {
@@ -278,9 +279,17 @@ export class GroupProcess {
           const image = decodeGroupedImage(memory as Uint8Array);
           found = { image, slot: { k: line, step: 0, piece, numbers: image.numbers } };
         }
-        const isWell = !plan.failing.has(self.group) || line < 0 || found !== undefined;
-        const all = yield* channel.exchange(bytesOf(isWell));
-        return all.findIndex((bytes) => !valueIn<boolean>(bytes));
+        isFailing = plan.failing.has(self.group);
+        return !isFailing || line < 0 || found !== undefined;
+      },
+      *tell(word) {
+        const all = yield* channel.exchange(bytesOf(word));
+        return all.map((bytes) => valueIn<number>(bytes));
+      },
+      lacks: () => new Map(found?.image.lacks.map(([one, numbers]) => [one, new Map(numbers)])),
+      has(from, below) {
+        const { succession, members } = self.worker;
+        return isFailing ? hasBelow(found?.image.numbers.flows ?? [], from, below) : (succession as Succession).has(members[from], below);
       },
       beginFrom: (_, wasRunning) => this.beginFrom(channel.members, found?.image, wasRunning, found?.slot),
       goOn(isMate, views) {
@@ -384,8 +393,11 @@ export class GroupProcess {
     const { log, members } = this.worker;
     const has = new Set<string>();
     for (const { ctx, seq } of log.messagesTo(members[rank])) has.add(`${ctx}/${seq}`);
-    for (const { ctx, nextIn, holes } of contexts) {
-      const { nextSeq } = this.pml.peer(members[rank]).flowOut(ctx);
+    const asked = new Map(contexts.map(({ ctx, nextIn, holes }) => [ctx, { nextIn, holes }]));
+    for (const [ctx, { nextSeq }] of this.pml.peer(members[rank]).flowsOut) {
+      if (!COVERED.includes(ctx)) continue;
+      // Of a context that it does not name it has nothing.
+      const { nextIn, holes } = asked.get(ctx) ?? { nextIn: 0, holes: [] };
       const low = sent?.get(ctx) ?? 0;
       for (const seq of [...holes, ...Array.from({ length: Math.max(0, nextSeq - nextIn) }, (_, i) => nextIn + i)]) {
         if (seq < low || seq >= nextSeq || has.has(`${ctx}/${seq}`)) continue;

@@ -20,7 +20,7 @@ import type { PlanState } from '../recover/periods.ts';
 import type { ProgramLog } from '../recover/program-log.ts';
 import { holderOf } from '../recover/program-outcomes.ts';
 import { type GroupImage, groupImageOf } from './group-image.ts';
-import type { Lacks } from './group-lacks.ts';
+import { hasBelow, type Lacks } from './group-lacks.ts';
 import { GroupLives } from './group-lives.ts';
 import { type GroupMeetingHost, type GroupMember, meetGroups } from './group-meeting.ts';
 import type { GroupSaves, GroupSlot } from './group-saves.ts';
@@ -52,6 +52,8 @@ interface Found {
   readonly piece: Piece;
   readonly image: ReturnType<typeof decodeImage>;
 }
+
+const groupImageIn = (found: Found | undefined): GroupImage | undefined => found && groupImageOf(found.image.sections);
 
 export class GroupInPlace extends InPlace {
   private readonly grouped: GroupInPlaceHost;
@@ -111,6 +113,7 @@ export class GroupInPlace extends InPlace {
     let domains: readonly (string | number)[] = [];
     let runner: GroupPlaceView | undefined;
     let found: Found | undefined;
+    let isFailing = false;
     return {
       rank: comm.rank,
       lives,
@@ -146,11 +149,19 @@ export class GroupInPlace extends InPlace {
           placementOf(domains, saves.settings, () => undefined),
         );
         found = taken.found;
-        const ends = new Float64Array(comm.size);
-        yield* self.ended(comm.iallgather(Float64Array.of(taken.wrong === undefined ? 1 : 0), ends));
+        isFailing = plan.failing.has((runner as GroupPlaceView).groups[comm.rank]);
         if (taken.wrong !== undefined) saves.warn(taken.wrong.message);
-        if (!ends.includes(0)) self.move('SYNCING');
-        return ends.indexOf(0);
+        return taken.wrong === undefined;
+      },
+      *tell(word) {
+        const words = new Float64Array(comm.size);
+        yield* self.ended(comm.iallgather(Float64Array.of(word), words));
+        return [...words];
+      },
+      lacks: () => new Map(groupImageIn(found)?.lacks.map(([one, numbers]) => [one, new Map(numbers)])),
+      has(from, below) {
+        if (!isFailing) return (self.streams as LoggedStreams).has(from, below);
+        return hasBelow((found && savedFor(runner as GroupPlaceView, found.image))?.streams.flows ?? [], from, below);
       },
       beginFrom: (line, wasRunning) => this.beginFrom(comm, runner as GroupPlaceView, found, line, wasRunning),
       goOn(isMate, views) {
@@ -161,7 +172,10 @@ export class GroupInPlace extends InPlace {
         program.passed = Math.max(...views.map((view, of) => (isMate(of) && view.mode === 'runs' ? view.passed : 0)));
       },
       settled: (plan, views) => this.settle(plan, views, domains, found),
-      synchronise: () => this.synchronise(comm),
+      synchronise: () => {
+        this.move('SYNCING');
+        return this.synchronise(comm);
+      },
       open: (lacks) =>
         grouped.group.open(
           placementOf(domains, saves.settings, () => undefined),
@@ -273,7 +287,7 @@ export class GroupInPlace extends InPlace {
     const program = saves.program as ProgramLog;
     program.passed = program.attempts;
     const saved = found && savedFor(runner, found.image);
-    const group = found && groupImageOf(found.image.sections);
+    const group = groupImageIn(found);
     grouped.plan = group?.plan;
     if (found === undefined || saved === undefined || group === undefined) {
       grouped.lacks = [];

@@ -1,8 +1,20 @@
 // What a log lacks that was given up: it is whole again when every rank of other groups has saved behind the numbers from which on it has all. Pure.
 import type { FlowNumbers } from '../../pml/succession.ts';
+import { serialDiff } from '../../util/serial.ts';
 
 /** Numbers from which on the log has all again that goes to a rank, by context. */
 export type Lacks = readonly (readonly [rank: number, numbers: readonly (readonly [ctx: number, seq: number])[]])[];
+
+/** Whether a rank that goes back to these numbers has all that the other rank had sent to it below those. */
+export function hasBelow(
+  flows: Iterable<{ readonly peer: number; readonly ctx: number; readonly nextIn: number }>,
+  from: number,
+  below: FlowNumbers,
+): boolean {
+  const nextIn = new Map<number, number>();
+  for (const flow of flows) if (flow.peer === from) nextIn.set(flow.ctx, flow.nextIn);
+  return [...below].every(([ctx, seq]) => serialDiff(nextIn.get(ctx) ?? 0, seq) >= 0);
+}
 
 export class GroupLacks {
   /** By rank of another group. */

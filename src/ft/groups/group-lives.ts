@@ -18,11 +18,11 @@ interface Sent {
 
 const NONE: FlowNumbers = new Map();
 
-/** That rank has the higher number of each context. */
-function raise(byRank: Map<number, Map<number, number>>, rank: number, others: FlowNumbers): void {
-  const numbers = byRank.get(rank) ?? new Map<number, number>();
-  byRank.set(rank, numbers);
+/** The higher number of each context. */
+function higher(some: FlowNumbers, others: FlowNumbers): FlowNumbers {
+  const numbers = new Map(some);
   for (const [ctx, seq] of others) numbers.set(ctx, Math.max(numbers.get(ctx) ?? 0, seq));
+  return numbers;
 }
 
 export class GroupLives {
@@ -33,9 +33,9 @@ export class GroupLives {
   /** By rank: what had left to it when nothing more did, of its life then. */
   private readonly sentWhenStopped = new Map<number, Sent>();
   /** By rank: numbers below which messages of an earlier life of this process left, and are with it or on their way. */
-  private readonly sentOnce = new Map<number, Map<number, number>>();
+  private readonly sentOnce = new Map<number, Sent>();
   /** By rank: what has left to here, in this life. */
-  private readonly toTake = new Map<number, Map<number, number>>();
+  private readonly toTake = new Map<number, FlowNumbers>();
 
   /** All begin together: nothing is left of what was before. */
   forget(): void {
@@ -48,6 +48,15 @@ export class GroupLives {
   /** Another process has that place than before. */
   replaced(rank: number): void {
     this.sentWhenStopped.delete(rank);
+    this.sentOnce.delete(rank);
+  }
+
+  /**
+   * All have told in which life they are. Whoever has begun another one since, in a recovery that this process did not come to the end of, asks for
+   * what it lacks itself.
+   */
+  met(lifeOf: (rank: number) => number): void {
+    for (const [rank, { life }] of this.sentOnce) if (life !== lifeOf(rank)) this.sentOnce.delete(rank);
   }
 
   /** What has left to that member, which goes back and lives: nothing more does. */
@@ -62,13 +71,17 @@ export class GroupLives {
 
   /** This run of the program is over. What it has sent to the others that live stays sent; `lifeOf`: of each of those. */
   end(living: readonly number[], lifeOf: (rank: number) => number, streams: LivingStreams | undefined): void {
-    for (const rank of living) raise(this.sentOnce, rank, this.stopFor(rank, lifeOf(rank), streams));
+    for (const rank of living) {
+      const life = lifeOf(rank);
+      const before = this.sentOnce.get(rank)?.numbers ?? NONE;
+      this.sentOnce.set(rank, { life, numbers: higher(before, this.stopFor(rank, life, streams)) });
+    }
     this.isAgain = true;
   }
 
   /** That member has told what has left to here. */
   told(rank: number, numbers: FlowNumbers): void {
-    raise(this.toTake, rank, numbers);
+    this.toTake.set(rank, higher(this.toTake.get(rank) ?? NONE, numbers));
   }
 
   /** All that was on its way to here has come, and goes nowhere. */
@@ -91,6 +104,6 @@ export class GroupLives {
 
   /** Numbers below which messages to that member left in an earlier life. */
   sentBefore(rank: number): FlowNumbers | undefined {
-    return this.sentOnce.get(rank);
+    return this.sentOnce.get(rank)?.numbers;
   }
 }

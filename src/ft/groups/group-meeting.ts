@@ -49,8 +49,14 @@ export interface GroupMeetingHost<W, V extends GroupMember> {
   tellSent(told: ReadonlyMap<number, FlowNumbers>, from: readonly number[]): MeetingSteps<W, readonly (readonly [number, FlowNumbers])[]>;
   /** The end of the next turn, in which that may have come to be so. */
   nextTurn(streams: MeetingStreams, isSo: () => boolean): W;
-  /** Images go to the new processes, and this rank reads its own, if it goes back. Returns the first rank that could not, or -1. */
-  fetch(plan: GroupPlan, views: readonly V[]): MeetingSteps<W, number>;
+  /** Images go to the new processes, and this rank reads its own, if it goes back. False when it could not. */
+  fetch(plan: GroupPlan, views: readonly V[]): MeetingSteps<W, boolean>;
+  /** Each tells all a number. */
+  tell(word: number): MeetingSteps<W, readonly number[]>;
+  /** By rank: below these numbers the log of the image that this rank goes back to has not all that was sent to it. */
+  lacks(): ReadonlyMap<number, FlowNumbers>;
+  /** What this rank goes on with has all that was sent to it from there below these numbers. */
+  has(from: number, below: FlowNumbers): boolean;
   /** This rank begins from its image of the save that its group goes back to: as a successor of itself, or of one that is dead. */
   beginFrom(line: number, wasRunning: boolean): GroupSlot | undefined;
   /** The dead have successors, and the program of this rank goes on, behind the calls that somebody of its group is behind. */
@@ -78,6 +84,30 @@ function whyNot(views: readonly GroupMember[], { failing, lines, lost }: GroupPl
   return undefined;
 }
 
+/** How a rank comes out of fetching. */
+const FETCHED = { WRONG: 0, WHOLE: 1, LACKING: 2 } as const;
+
+/**
+ * The logs of some images were given up before their saves: whatever was sent before those, and has not come, is nowhere. Returns the first rank
+ * that would ask for it, or -1.
+ */
+function* shortOf<W, V extends GroupMember>(
+  host: GroupMeetingHost<W, V>,
+  places: readonly number[],
+  lacking: readonly number[],
+): MeetingSteps<W, number> {
+  const { rank } = host;
+  const lacks = host.lacks();
+  const others = places.filter((one) => one !== rank);
+  const told = new Map(lacking.includes(rank) ? others.map((one) => [one, lacks.get(one) ?? new Map()]) : []);
+  const heard = yield* host.tellSent(
+    told,
+    lacking.filter((one) => one !== rank),
+  );
+  const answers = yield* host.tell(heard.every(([from, below]) => host.has(from, below)) ? 1 : 0);
+  return answers.indexOf(0);
+}
+
 export function* meetGroups<W, V extends GroupMember>(host: GroupMeetingHost<W, V>): MeetingSteps<W, 'in place' | 'back'> {
   const { rank, lives, group } = host;
   const views = yield* host.exchange();
@@ -90,6 +120,7 @@ export function* meetGroups<W, V extends GroupMember>(host: GroupMeetingHost<W, 
   const places = [...views.keys()];
   const replaced = places.filter((one) => views[one].mode === 'new');
   for (const one of replaced) lives.replaced(one);
+  lives.met((one) => views[one].life);
   host.listen();
   const isFailing = plan.failing.has(groups[rank]);
   const living = places.filter((one) => one !== rank && views[one].mode !== 'new');
@@ -121,8 +152,16 @@ export function* meetGroups<W, V extends GroupMember>(host: GroupMeetingHost<W, 
     const isClear = (): boolean => lives.hasTaken(streams) && stopping.every((one) => streams.isDrained(one));
     while (!isClear()) yield host.nextTurn(streams, isClear);
   }
-  const wrong = yield* host.fetch(plan, views);
+  const isWell = yield* host.fetch(plan, views);
+  const ends = yield* host.tell(isWell ? (host.lacks().size > 0 ? FETCHED.LACKING : FETCHED.WHOLE) : FETCHED.WRONG);
+  const wrong = ends.indexOf(FETCHED.WRONG);
   if (wrong >= 0) return host.goBack(views, `rank ${wrong} could not take its image`);
+  const lacking = places.filter((one) => ends[one] === FETCHED.LACKING);
+  if (lacking.length > 0) {
+    const short = yield* shortOf(host, places, lacking);
+    if (short >= 0)
+      return host.goBack(views, `the log of rank ${lacking} in its last save lacks what rank ${short} asks for (ft_log_bytes_max)`);
+  }
   // From here to the next step nothing comes in between.
   const line = plan.lines[groups[rank]];
   group.settle(plan.lines);

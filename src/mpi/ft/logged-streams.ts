@@ -317,6 +317,11 @@ export class LoggedStreams {
     return this.succession.hasTaken(this.numberOf(rank), sent);
   }
 
+  /** All that it was sent from there below these numbers is here, whether that member lives or not. */
+  has(rank: number, sent: FlowNumbers): boolean {
+    return this.succession.has(this.numberOf(rank), sent);
+  }
+
   /** That member has what left to it, and no second copy of it can come to it any more. */
   isDrained(rank: number): boolean {
     return this.succession.isDrained(this.numberOf(rank));

@@ -54,6 +54,19 @@ export const PLANTED_GROUPS: readonly Planted[] = [
     found: [{ profile: 'group', from: 131, within: 135 }],
   },
   {
+    name: 'sent-to-a-life-that-is-over',
+    sentence:
+      'What was sent to an earlier life of a member is not sent to the next one, which had begun in a recovery that was interrupted here.',
+    edits: [edit(MEETING, '  lives.met((one) => views[one].life);\n', '')],
+    found: [{ profile: 'group', from: 2415, within: 2418 }],
+  },
+  {
+    name: 'torn-log-taken-from-an-image',
+    sentence: 'A group goes back to an image whose log had been given up before the save, whatever others ask for.',
+    edits: [edit(MEETING, 'if (short >= 0)', 'if (short >= places.length)')],
+    found: [{ profile: 'group', from: 3460, within: 3463 }],
+  },
+  {
     name: 'second-copies-come-later',
     sentence: 'A rank begins again when all has come to it, though a failover may still bring others a second copy of what it has sent.',
     edits: [edit(MEETING, ' && stopping.every((one) => streams.isDrained(one))', '')],

@@ -1,6 +1,7 @@
 // Groups of ranks that go back together: who is in which, what a group goes back to, and how its save goes, with its turns.
 import { expect, test } from 'vitest';
 import { CALL, type GroupSaveAction, GroupSaveCore, VERDICT } from '../../../src/ft/groups/group-core.ts';
+import { hasBelow } from '../../../src/ft/groups/group-lacks.ts';
 import { GroupLives } from '../../../src/ft/groups/group-lives.ts';
 import { type GroupMeetingHost, type GroupMember, meetGroups } from '../../../src/ft/groups/group-meeting.ts';
 import { type GroupSaveHost, GroupSaveSteps } from '../../../src/ft/groups/group-save-steps.ts';
@@ -186,12 +187,96 @@ test('a rank ends its run when those that go on have stopped sending to it', () 
     },
     *fetch() {
       yield* [];
-      return 2;
+      return true;
     },
-    goBack: () => 'back',
+    lacks: () => new Map(),
+    *tell() {
+      yield* [];
+      return [1, 1, 0, 1];
+    },
+    goBack: (_: unknown, why: string) => {
+      done.push(why);
+      return 'back';
+    },
   };
   expect(meetGroups(host as unknown as GroupMeetingHost<void, GroupMember>).next()).toEqual({ done: true, value: 'back' });
-  expect(done).toEqual(['tells ; hears 2,3', 'ends', 'tells ; hears ']);
+  expect(done).toEqual(['tells ; hears 2,3', 'ends', 'tells ; hears ', 'rank 2 could not take its image']);
+});
+
+test.each([
+  [true, 'tells ; hears 1'],
+  [false, 'the log of rank 1 in its last save lacks what rank 0 asks for (ft_log_bytes_max)'],
+])('where the log of an image had been given up, all go back unless nobody asks for what it lacks (has all: %s)', (hasAll, last) => {
+  const done: string[] = [];
+  const member = (mode: GroupMember['mode']): GroupMember => ({
+    ...{ mode, entries: [], committed: [-1, -1], groups: [0, 1] },
+    ...{ life: 0, isWhole: true, places: 2 },
+  });
+  const words: number[] = [];
+  const host = {
+    rank: 0,
+    isRunning: true,
+    lives: new GroupLives(),
+    streams: { sentTo: () => new Map(), hasTaken: () => true, stopTo: () => undefined, isDrained: () => true },
+    group: { groups: [0, 1], settle: () => undefined },
+    mayRestart: true,
+    *exchange() {
+      yield* [];
+      return [member('runs'), member('new')];
+    },
+    listen: () => undefined,
+    *tellSent(told: ReadonlyMap<number, unknown>, from: readonly number[]) {
+      done.push(`tells ${[...told.keys()]}; hears ${from}`);
+      yield* [];
+      return from.map((one) => [one, new Map([[20, 3]])] as const);
+    },
+    *fetch() {
+      yield* [];
+      return true;
+    },
+    lacks: () => new Map(),
+    has: (from: number, below: ReadonlyMap<number, number>) => hasAll && from === 1 && below.get(20) === 3,
+    *tell(word: number) {
+      yield* [];
+      words.push(word);
+      return words.length === 1 ? [word, 2] : [word, 1];
+    },
+    goOn: () => undefined,
+    settled: () => undefined,
+    *synchronise() {
+      yield* [];
+    },
+    open: () => undefined,
+    goBack: (_: unknown, why: string) => {
+      done.push(why);
+      return 'back';
+    },
+  };
+  expect(meetGroups(host as unknown as GroupMeetingHost<void, GroupMember>).next().value).toBe(hasAll ? 'in place' : 'back');
+  expect(done.at(-1)).toBe(last);
+  expect(words).toEqual([1, hasAll ? 1 : 0]);
+});
+
+test('an image has all below the numbers that another rank lacks, or it has not', () => {
+  const flows = [
+    { peer: 1, ctx: 20, nextIn: 3 },
+    { peer: 2, ctx: 20, nextIn: 9 },
+  ];
+  expect(hasBelow(flows, 1, new Map([[20, 3]]))).toBe(true);
+  expect(hasBelow(flows, 1, new Map([[20, 4]]))).toBe(false);
+  expect(hasBelow(flows, 1, new Map([[21, 1]]))).toBe(false);
+  expect(hasBelow(flows, 1, new Map([[21, 0]]))).toBe(true);
+});
+
+test('what was sent to a life of a member counts for as long as that one is in it', () => {
+  const lives = new GroupLives();
+  const streams = { sentTo: () => new Map([[20, 7]]), hasTaken: () => true, stopTo: () => undefined, isDrained: () => true };
+  lives.end([1, 2, 3], () => 0, streams);
+  lives.begin();
+  // Rank 1 has begun again, in a recovery that this process did not come to the end of; rank 3 is another process.
+  lives.replaced(3);
+  lives.met((rank) => (rank === 1 ? 1 : 0));
+  expect([1, 2, 3].map((rank) => lives.sentBefore(rank)?.get(20))).toEqual([undefined, 7, undefined]);
 });
 
 test('a life that began when the run here was over was sent nothing', () => {

@@ -1,6 +1,7 @@
 // What a process publishes about itself for shared-memory rails, and whether two such addresses make a rail.
 import { MultirailError } from '../../errors.ts';
 import type { RailPlan } from '../btl.ts';
+import { READ_BYTES_PER_TURN } from './single-copy.ts';
 
 /** Above TCP, which is left to its own while memory carries. */
 const EXCLUSIVITY = 200;
@@ -84,6 +85,8 @@ export function planRails(local: SmAddress, remote: SmAddress): RailPlan[] {
         // Until the trial on the connection knows better.
         getBytesMin: Number.POSITIVE_INFINITY,
         getExportedBytesMin: EXPORTED_BYTES_MIN,
+        // In smaller pieces what is said of each would take as long as it does itself, in a program that has just begun.
+        oneSidedBytes: READ_BYTES_PER_TURN,
       },
       detail,
     },

@@ -11,7 +11,7 @@ import { AttachedMemory, type Place } from './exported-memory.ts';
 import { PROOF_BYTES, type Segment } from './segment.ts';
 
 /** Read in one turn at most, so that other rails are served, and so that a fence finds reads that are not done. */
-const READ_BYTES_PER_TURN = 512 * 1024;
+export const READ_BYTES_PER_TURN = 512 * 1024;
 const SAMPLE_BYTES = 64 * 1024;
 /**
  * The sample is read in pieces, each for the first time, and the fastest of each kind counts: one piece in which the processor was taken

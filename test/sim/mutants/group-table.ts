@@ -45,7 +45,7 @@ export const PLANTED_GROUPS: readonly Planted[] = [
     name: 'number-of-a-try-used-again',
     sentence: 'A save has the number of one before it that was abandoned, of which copies are left.',
     edits: [edit(SAVES, 'return Math.max(this.committed?.k ?? -1, this.lastK) + 1;', 'return (this.committed?.k ?? -1) + 1;')],
-    found: [{ profile: 'group', from: 121, within: 125 }],
+    found: [{ profile: 'group', from: 544, within: 548 }],
   },
   {
     name: 'comes-to-a-passed-call',

@@ -510,7 +510,7 @@ export interface BtlModule {
    * nobody who would. It is the caller's until it says dropMemory().
    */
   exportMemory?(bytes: number): Uint8Array | undefined;
-  /** Memory that exportMemory() of this module gave, or that it did not. Nobody reads or writes it any more. */
+  /** Nobody reads or writes that memory of exportMemory() any more. Memory of others is let alone. */
   dropMemory?(memory: Uint8Array): void;
   /** Binds listeners. Rejects with ERR_INIT when the transport cannot work here. */
   open(): Promise<void>;

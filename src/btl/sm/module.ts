@@ -149,7 +149,8 @@ export class SmModule extends StreamModule implements SmHost {
   }
 
   exportMemory(bytes: number): Uint8Array | undefined {
-    return this.links.length > 0 ? this.exported.make(bytes) : undefined;
+    // The rail to whoever is to read it may not be up yet.
+    return this.endpoints.length > 0 ? this.exported.make(bytes) : undefined;
   }
 
   dropMemory(memory: Uint8Array): void {

@@ -34,11 +34,14 @@ export class EventLoopDriver implements Driver {
     if (this.deferred) return;
     this.deferred = true;
     this.onCall?.();
-    queueMicrotask(() => {
-      this.deferred = false;
-      if (this.engine !== undefined) this.serve(this.engine);
-    });
+    queueMicrotask(this.serveDeferred);
   }
+
+  /** Made once: a closure in defer() would cost each call that defers, also where it has been called before. */
+  private readonly serveDeferred = (): void => {
+    this.deferred = false;
+    if (this.engine !== undefined) this.serve(this.engine);
+  };
 
   /** The turn that a command asked for. */
   protected serve(engine: Engine): void {

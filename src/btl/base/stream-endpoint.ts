@@ -223,13 +223,13 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     this.aliveMs = aliveMs;
     this.upcallsMade = 0;
     this.tellWhatIsOwed();
-    this.pollLink();
+    this.pollLink(now, aliveMs);
     const attempt = this.attempt;
     if (attempt !== undefined) {
       const before = this.link;
       attempt.progress(now, aliveMs);
       if (attempt.done && this.attempt === attempt) this.attempt = undefined;
-      if (this.link !== before) this.pollLink();
+      if (this.link !== before) this.pollLink(now, aliveMs);
     }
     const link = this.link;
     if (link?.takeWritable(this.window)) {
@@ -335,10 +335,11 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     return true;
   }
 
-  private pollLink(): void {
+  /** The times as they were handed to progress(): from fields of floating point each call would make new values. */
+  private pollLink(now: number, aliveMs: number): void {
     const link = this.link;
     if (link === undefined) return;
-    this.upcallsMade += link.poll(this.now, this.aliveMs);
+    this.upcallsMade += link.poll(now, aliveMs);
     // When a fence from inside an upcall ended it, it is among cutLinks, for the next progress().
     if (link.end === undefined || this.link !== link) return;
     this.link = undefined;

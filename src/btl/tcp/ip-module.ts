@@ -389,9 +389,9 @@ export abstract class IpModule extends StreamModule {
     }
     if (this.monitor?.pending === true) made += this.linksChanged(this.monitor.take());
     if (!this.isResting) this.liveness?.seeStarts(now);
-    this.liveness?.progress(now, this.aliveMs, (rail, reason) => {
-      made += rail.endpoint.drop(reason);
-    });
+    // Not by a callback: it would be made anew in each of the polls of a rank that waits.
+    if (this.liveness !== undefined)
+      for (const { endpoint, reason } of this.liveness.progress(now, this.aliveMs)) made += endpoint.drop(reason);
     if (now >= this.lookAgainAt) {
       // open() has looked just now.
       const first = this.lookedAt === Number.NEGATIVE_INFINITY;

@@ -23,6 +23,13 @@ export interface WatchOptions {
   wake(): void;
 }
 
+/** A rail that must not go on, and why. */
+export interface LostRail {
+  readonly endpoint: StreamEndpoint;
+  readonly reason: ReturnType<RailLiveness['progress']> & object;
+}
+const NONE_LOST: readonly LostRail[] = [];
+
 export class LivenessWatch implements LivenessHost {
   readonly poller: Poller;
   readonly rank: number;
@@ -89,14 +96,15 @@ export class LivenessWatch implements LivenessHost {
   }
 
   /** Looks, beats and judges where it is due. Calls `lost` for every rail that is silent. */
-  progress(now: number, aliveMs: number, lost: (rail: RailLiveness, text: ReturnType<RailLiveness['progress']> & object) => void): void {
+  progress(now: number, aliveMs: number): readonly LostRail[] {
     const pausedMs = now - this.lastTurnAt;
     this.lastTurnAt = now;
     if (pausedMs > PAUSE_MS) for (const rail of this.rails.values()) rail.paused(now, aliveMs);
-    if (now < this.dueAt && !this.isReady) return;
+    if (now < this.dueAt && !this.isReady) return NONE_LOST;
     this.isReady = false;
     this.takeBegun(now, aliveMs);
     this.dueAt = Number.POSITIVE_INFINITY;
+    const lost: LostRail[] = [];
     for (const [endpoint, rail] of this.rails) {
       if (endpoint.epoch === rail.epoch) {
         const reason = rail.progress(now, aliveMs);
@@ -104,11 +112,12 @@ export class LivenessWatch implements LivenessHost {
           this.dueAt = Math.min(this.dueAt, rail.dueAt);
           continue;
         }
-        lost(rail, reason);
+        lost.push({ endpoint, reason });
       }
       rail.close();
       this.rails.delete(endpoint);
     }
+    return lost;
   }
 
   nextDeadline(): number {

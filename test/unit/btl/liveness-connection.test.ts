@@ -164,10 +164,10 @@ class Rig {
   turn(ms = 1): void {
     this.now += ms;
     this.watch.seeStarts(this.now);
-    this.watch.progress(this.now, this.now, (_rail, reason) => {
+    for (const { reason } of this.watch.progress(this.now, this.now)) {
       this.lost.push(reason);
       this.lostAt = this.now;
-    });
+    }
   }
   /** Turns exactly when they are asked for; the kernels acknowledge after `ackMs`, if at all. */
   run(ms: number, ackMs = 1): void {

@@ -68,15 +68,16 @@ group('processes that die', () => {
     expect(recoveriesMs).toHaveLength(1);
   });
 
-  test('bench log: short and long messages and a plate, with and without a log', async () => {
+  test('bench log: short and long messages, a plate and an allreduce, with and without a log', async () => {
     const ran = await multirail('bench log -n 2 --repeats 1 --iterations 100 --plate 64 --json OUT/log.json');
     expect(ran.code, ran.stderr).toBe(0);
     expect(ran.stdout).toMatch(/^on one that is logged +[\d.]+ us/m);
     expect(ran.stdout).toMatch(/^on one that is logged +[\d.]+ GB\/s/m);
-    const { latency, stream, heat } = JSON.parse(readFileSync(join(folder, 'log.json'), 'utf8'));
+    const { latency, stream, heat, allreduce } = JSON.parse(readFileSync(join(folder, 'log.json'), 'utf8'));
     for (const figure of [latency.withoutLogUs, latency.besideUs, latency.loggedUs]) expect(figure).toBeGreaterThan(0);
     for (const rate of Object.values(stream)) expect(rate).toBeGreaterThan(0);
     expect(heat.loggedMs).toBeGreaterThan(0);
+    for (const figure of [allreduce.withoutLogUs, allreduce.besideUs, allreduce.loggedUs]) expect(figure).toBeGreaterThan(0);
   });
 });
 

@@ -1,6 +1,6 @@
 // The test of logs (recovery: 'asynchronous'), as a rank runs it: what it costs that messages are kept by their senders and digested by their
-// receivers. Short and long messages between ranks 0 and 1, and a heated plate of all ranks, on a communicator that is logged and on one that is
-// not, in turn; and both without any log in the process, before and after.
+// receivers. Short and long messages between ranks 0 and 1, a heated plate and an allreduce of all ranks, on a communicator that is logged and on
+// one that is not, in turn; and messages and the allreduce without any log in the process, before and after.
 import type { FtJob } from '../../src/ft/recover/job.ts';
 import { run } from '../../src/ft/recover/run.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
@@ -28,6 +28,8 @@ export interface FtLogFigures {
   stream: { copy: number; withoutLog: number; beside: number; logged: number };
   /** A step of the plate; `share`: what logging adds, as the median of the pairs. */
   heat: { besideMs: number; loggedMs: number; share: number };
+  /** An allreduce of 8 bytes: through shared memory where there is no log, by messages otherwise. */
+  allreduce: { withoutLogUs: number; besideUs: number; loggedUs: number };
 }
 
 const SHORT_BYTES = 8;
@@ -37,6 +39,7 @@ const PING_PONGS_WARMUP = 500;
 const WINDOWS = { iterations: 7, warmup: 1 };
 const WINDOW = 8;
 const STEPS = 40;
+const ALLREDUCES = 200;
 const MEGA = 1e6;
 const SAVE_NEVER = 1_000_000;
 
@@ -55,6 +58,15 @@ async function streamRate(world: Communicator, comm: Communicator): Promise<numb
   const rate = comm.rank > 1 ? 0 : SYNC_TESTS.bw(comm, out, into, WINDOWS, WINDOW)[0];
   await world.barrier();
   return rate * MEGA;
+}
+
+/** Time of a call, of the slowest rank. */
+async function allreduceUs(world: Communicator, comm: Communicator): Promise<number> {
+  const [own, all] = [new Float64Array(1), new Float64Array(1)];
+  await world.barrier();
+  const fromMs = nowMs();
+  for (let i = 0; i < ALLREDUCES; i++) comm.allreduceSync(own, all);
+  return (await mostOf(world, (nowMs() - fromMs) / ALLREDUCES)) * 1000;
 }
 
 /** As a stream of long messages has it: always the same memory. */
@@ -113,12 +125,13 @@ class LogBench {
   }
 
   /** Without any log in the process. */
-  private async without(latency: number[], stream: number[]): Promise<void> {
+  private async without(latency: number[], stream: number[], allreduce: number[]): Promise<void> {
     const { world } = this.mpi;
     const { repeats, iterations } = this.options;
     for (let i = 0; i < repeats; i++) {
       latency.push(await latencyUs(world, world, iterations));
       stream.push(await streamRate(world, world));
+      allreduce.push(await allreduceUs(world, world));
     }
   }
 
@@ -128,8 +141,8 @@ class LogBench {
     const { repeats, iterations, plate } = this.options;
     const [plain, kept] = [new Plate(world, plate), new Plate(comm, plate)];
     const [beside, logged]: number[][][] = [
-      [[], [], []],
-      [[], [], []],
+      [[], [], [], []],
+      [[], [], [], []],
     ];
     const copy: number[] = [];
     // The first time is not counted: code is compiled, and memory is touched.
@@ -138,6 +151,7 @@ class LogBench {
         [await latencyUs(world, world, iterations), await latencyUs(world, comm, iterations)],
         [await streamRate(world, world), await streamRate(world, comm)],
         [await plain.stepMs(world), await kept.stepMs(world)],
+        [await allreduceUs(world, world), await allreduceUs(world, comm)],
       ];
       const rate = copyRate();
       // The log is empty again.
@@ -155,13 +169,13 @@ class LogBench {
   /** Undefined at all ranks but 0. */
   async play(): Promise<FtLogFigures | undefined> {
     const { mpi, options } = this;
-    const [latency, stream]: number[][] = [[], []];
-    await this.without(latency, stream);
+    const [latency, stream, allreduce]: number[][] = [[], [], []];
+    await this.without(latency, stream, allreduce);
     const { beside, logged, copy } = await run(mpi, { recovery: 'asynchronous', domain: 'process', everySteps: [SAVE_NEVER] }, (job) => {
       job.protect('nothing', new Float64Array(1));
       return this.with(job);
     });
-    await this.without(latency, stream);
+    await this.without(latency, stream, allreduce);
     if (mpi.rank !== 0) return undefined;
     const pairs = (kind: number, of: (one: number, other: number) => number): number =>
       median(beside[kind].map((one, i) => of(one, logged[kind][i])));
@@ -176,6 +190,7 @@ class LogBench {
       },
       stream: { copy: median(copy), withoutLog: median(stream), beside: median(beside[1]), logged: median(logged[1]) },
       heat: { besideMs: median(beside[2]), loggedMs: median(logged[2]), share: pairs(2, (one, other) => other / one - 1) },
+      allreduce: { withoutLogUs: median(allreduce), besideUs: median(beside[3]), loggedUs: median(logged[3]) },
     };
   }
 }
@@ -195,7 +210,7 @@ export function ftLogTargets({ latency, stream, heat }: FtLogFigures) {
 
 /** The table, for the screen. */
 export function ftLogLines(figures: FtLogFigures): string[] {
-  const { latency, stream, heat, plate } = figures;
+  const { latency, stream, heat, allreduce, plate } = figures;
   const targets = ftLogTargets(figures);
   const us = (value: number): string => `${value.toFixed(2)} us`;
   const ms = (value: number): string => `${value.toFixed(2)} ms`;
@@ -214,5 +229,9 @@ export function ftLogLines(figures: FtLogFigures): string[] {
     figureLine('on a communicator that is not logged', ms(heat.besideMs)),
     figureLine('on one that is logged', ms(heat.loggedMs)),
     figureLine('more, in pairs', `${(100 * heat.share).toFixed(1)} %`, targets.heat),
+    figureLine('# An allreduce of 8 bytes, blocking calls', 'median'),
+    figureLine('without a log in the process, by shared memory', us(allreduce.withoutLogUs)),
+    figureLine('beside a log, by messages', us(allreduce.besideUs)),
+    figureLine('on a communicator that is logged, by messages', us(allreduce.loggedUs)),
   ];
 }

@@ -154,6 +154,19 @@ CRC_INSTRUCTION uint32_t byInstruction(uint32_t crc, const uint8_t* data, size_t
 
 #endif  // CRC_INSTRUCTION
 
+/// The answer of `ask`, which does not change. Two threads may both ask; they get the same answer.
+template <bool (*ask)()>
+bool askedOnce() {
+  // 0 = not asked yet, 1 = no, 2 = yes.
+  static int known = 0;
+  int now = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (now == 0) {
+    now = ask() ? 2 : 1;
+    __atomic_store_n(&known, now, __ATOMIC_RELAXED);
+  }
+  return now == 2;
+}
+
 }  // namespace
 
 uint32_t crc32cByTable(uint32_t crc, const uint8_t* data, size_t length) {
@@ -172,14 +185,7 @@ uint32_t crc32cByTable(uint32_t crc, const uint8_t* data, size_t length) {
 
 bool crc32cHasInstruction() {
 #if defined(CRC_INSTRUCTION)
-  // 0 = not asked yet, 1 = no, 2 = yes. Two threads may both ask; they get the same answer.
-  static int known = 0;
-  int now = __atomic_load_n(&known, __ATOMIC_RELAXED);
-  if (now == 0) {
-    now = askProcessor() ? 2 : 1;
-    __atomic_store_n(&known, now, __ATOMIC_RELAXED);
-  }
-  return now == 2;
+  return askedOnce<askProcessor>();
 #else
   return false;
 #endif
@@ -193,9 +199,8 @@ uint32_t crc32cByInstruction(uint32_t crc, const uint8_t* data, size_t length) {
 }
 
 uint32_t crc32cByFolding(uint32_t crc, const uint8_t* data, size_t length) {
-  static const bool isThere = crcFoldIsThere();
   const size_t blocks = length / kFoldBlockBytes * kFoldBlockBytes;
-  if (!isThere || blocks == 0) return crc32cByInstruction(crc, data, length);
+  if (blocks == 0 || !askedOnce<crcFoldIsThere>()) return crc32cByInstruction(crc, data, length);
   return crc32cByInstruction(~crcFold(~crc, data, blocks), data + blocks, length - blocks);
 }
 

@@ -2,7 +2,7 @@
 // below them and a program of the profile `log` above.
 import { MultirailError } from '../../src/errors.ts';
 import type { Placement } from '../../src/ft/checkpoint/placement.ts';
-import { GroupLacks, hasBelow } from '../../src/ft/groups/group-lacks.ts';
+import { GroupLacks } from '../../src/ft/groups/group-lacks.ts';
 import { GroupLives } from '../../src/ft/groups/group-lives.ts';
 import { type GroupMeetingHost, type GroupMember, type MeetingStreams, meetGroups } from '../../src/ft/groups/group-meeting.ts';
 import { type BegunSave, GroupSaveSteps, type SaveSteps, type Until } from '../../src/ft/groups/group-save-steps.ts';
@@ -206,6 +206,7 @@ export class GroupProcess {
       hasTaken: (rank, sent) => succession.hasTaken(members[rank], sent),
       stopTo: (rank) => succession.stopTo(members[rank]),
       isDrained: (rank) => succession.isDrained(members[rank]),
+      has: (rank, below) => succession.has(members[rank], below),
     };
   }
 
@@ -214,7 +215,6 @@ export class GroupProcess {
     const { host, saves, lives, rank } = this;
     const channel = this.channel as GroupChannel;
     let found: { readonly image: GroupedImage; readonly slot: GroupSlot } | undefined;
-    let isFailing = false;
     const bytesOf = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
     const valueIn = <T>(bytes: Uint8Array): T => JSON.parse(new TextDecoder().decode(bytes)) as T;
     return {
@@ -279,18 +279,13 @@ export class GroupProcess {
           const image = decodeGroupedImage(memory as Uint8Array);
           found = { image, slot: { k: line, step: 0, piece, numbers: image.numbers } };
         }
-        isFailing = plan.failing.has(self.group);
-        return !isFailing || line < 0 || found !== undefined;
+        return !plan.failing.has(self.group) || line < 0 || found !== undefined;
       },
       *tell(word) {
         const all = yield* channel.exchange(bytesOf(word));
         return all.map((bytes) => valueIn<number>(bytes));
       },
-      lacks: () => new Map(found?.image.lacks.map(([one, numbers]) => [one, new Map(numbers)])),
-      has(from, below) {
-        const { succession, members } = self.worker;
-        return isFailing ? hasBelow(found?.image.numbers.flows ?? [], from, below) : (succession as Succession).has(members[from], below);
-      },
+      image: () => found && { lacks: found.image.lacks, flows: found.image.numbers.flows },
       beginFrom: (_, wasRunning) => this.beginFrom(channel.members, found?.image, wasRunning, found?.slot),
       goOn(isMate, views) {
         const { succession, members } = self.worker;

@@ -20,7 +20,7 @@ import type { PlanState } from '../recover/periods.ts';
 import type { ProgramLog } from '../recover/program-log.ts';
 import { holderOf } from '../recover/program-outcomes.ts';
 import { type GroupImage, groupImageOf } from './group-image.ts';
-import { hasBelow, type Lacks } from './group-lacks.ts';
+import type { Lacks } from './group-lacks.ts';
 import { GroupLives } from './group-lives.ts';
 import { type GroupMeetingHost, type GroupMember, meetGroups } from './group-meeting.ts';
 import type { GroupSaves, GroupSlot } from './group-saves.ts';
@@ -51,9 +51,9 @@ export interface GroupInPlaceHost extends InPlaceHost {
 interface Found {
   readonly piece: Piece;
   readonly image: ReturnType<typeof decodeImage>;
+  readonly saved: ReturnType<typeof savedFor>;
+  readonly group: GroupImage | undefined;
 }
-
-const groupImageIn = (found: Found | undefined): GroupImage | undefined => found && groupImageOf(found.image.sections);
 
 export class GroupInPlace extends InPlace {
   private readonly grouped: GroupInPlaceHost;
@@ -113,7 +113,6 @@ export class GroupInPlace extends InPlace {
     let domains: readonly (string | number)[] = [];
     let runner: GroupPlaceView | undefined;
     let found: Found | undefined;
-    let isFailing = false;
     return {
       rank: comm.rank,
       lives,
@@ -149,7 +148,6 @@ export class GroupInPlace extends InPlace {
           placementOf(domains, saves.settings, () => undefined),
         );
         found = taken.found;
-        isFailing = plan.failing.has((runner as GroupPlaceView).groups[comm.rank]);
         if (taken.wrong !== undefined) saves.warn(taken.wrong.message);
         return taken.wrong === undefined;
       },
@@ -158,11 +156,7 @@ export class GroupInPlace extends InPlace {
         yield* self.ended(comm.iallgather(Float64Array.of(word), words));
         return [...words];
       },
-      lacks: () => new Map(groupImageIn(found)?.lacks.map(([one, numbers]) => [one, new Map(numbers)])),
-      has(from, below) {
-        if (!isFailing) return (self.streams as LoggedStreams).has(from, below);
-        return hasBelow((found && savedFor(runner as GroupPlaceView, found.image))?.streams.flows ?? [], from, below);
-      },
+      image: () => found && { lacks: found.group?.lacks ?? [], flows: found.saved?.streams.flows ?? [] },
       beginFrom: (line, wasRunning) => this.beginFrom(comm, runner as GroupPlaceView, found, line, wasRunning),
       goOn(isMate, views) {
         const own = self.streams as LoggedStreams;
@@ -207,8 +201,11 @@ export class GroupInPlace extends InPlace {
     let wrong = failure;
     try {
       const piece = plan.failing.has(group) ? (fetched ?? grouped.group.pieceOf(rank, plan.lines[group])) : undefined;
-      if (piece !== undefined) found = { piece, image: decodeImage(piece.memory as Uint8Array, crc32c) };
-      if (list !== undefined) this.list = this.outcomesFrom(list, found && savedFor(runner, found.image)?.outcomes);
+      if (piece !== undefined) {
+        const image = decodeImage(piece.memory as Uint8Array, crc32c);
+        found = { piece, image, saved: savedFor(runner, image), group: groupImageOf(image.sections) };
+      }
+      if (list !== undefined) this.list = this.outcomesFrom(list, found?.saved?.outcomes);
     } catch (error) {
       wrong ??= error as MultirailError;
     }
@@ -286,8 +283,7 @@ export class GroupInPlace extends InPlace {
     this.begin(comm, runner, comm.group.worldRanks, found?.image, this.list);
     const program = saves.program as ProgramLog;
     program.passed = program.attempts;
-    const saved = found && savedFor(runner, found.image);
-    const group = groupImageIn(found);
+    const { saved, group } = found ?? {};
     grouped.plan = group?.plan;
     if (found === undefined || saved === undefined || group === undefined) {
       grouped.lacks = [];

@@ -1,8 +1,9 @@
 // A recovery in place by groups as each member goes through it, once all are together on a new communicator: who goes back, what is taken before it
 // does, images, the numbers to begin with. How words and images travel, and what begins, is the driver's (group-in-place.ts). Pure.
 import type { FlowNumbers } from '../../pml/succession.ts';
+import { hasBelow, type Lacks } from './group-lacks.ts';
 import type { GroupLives, LivingStreams } from './group-lives.ts';
-import type { GroupSaves, GroupSlot } from './group-saves.ts';
+import type { GroupNumbers, GroupSaves, GroupSlot } from './group-saves.ts';
 import { type GroupPlan, type Groups, type GroupView, planGroups } from './groups.ts';
 
 /** Steps of a member, each taken when what it waits for is so. */
@@ -24,6 +25,8 @@ export interface MeetingStreams extends LivingStreams {
   stopTo(rank: number): void;
   /** That member has what left to it, and no second copy of it can come to it any more. */
   isDrained(rank: number): boolean;
+  /** All that it was sent from there below these numbers is here, whether that member lives or not. */
+  has(rank: number, below: FlowNumbers): boolean;
 }
 
 /** What the driver does for it. `W`: what can be waited for. */
@@ -53,10 +56,8 @@ export interface GroupMeetingHost<W, V extends GroupMember> {
   fetch(plan: GroupPlan, views: readonly V[]): MeetingSteps<W, boolean>;
   /** Each tells all a number. */
   tell(word: number): MeetingSteps<W, readonly number[]>;
-  /** By rank: below these numbers the log of the image that this rank goes back to has not all that was sent to it. */
-  lacks(): ReadonlyMap<number, FlowNumbers>;
-  /** What this rank goes on with has all that was sent to it from there below these numbers. */
-  has(from: number, below: FlowNumbers): boolean;
+  /** Of the image that this rank goes back to, once it is here; undefined: it goes on, or back to the beginning. */
+  image(): { readonly lacks: Lacks; readonly flows: GroupNumbers['flows'] } | undefined;
   /** This rank begins from its image of the save that its group goes back to: as a successor of itself, or of one that is dead. */
   beginFrom(line: number, wasRunning: boolean): GroupSlot | undefined;
   /** The dead have successors, and the program of this rank goes on, behind the calls that somebody of its group is behind. */
@@ -95,16 +96,20 @@ function* shortOf<W, V extends GroupMember>(
   host: GroupMeetingHost<W, V>,
   places: readonly number[],
   lacking: readonly number[],
+  isFailing: boolean,
 ): MeetingSteps<W, number> {
-  const { rank } = host;
-  const lacks = host.lacks();
+  const { rank, streams } = host;
+  const { lacks = [], flows = [] } = host.image() ?? {};
+  const numbersOf = new Map(lacks);
   const others = places.filter((one) => one !== rank);
-  const told = new Map(lacking.includes(rank) ? others.map((one) => [one, lacks.get(one) ?? new Map()]) : []);
+  const told = new Map(lacking.includes(rank) ? others.map((one) => [one, new Map(numbersOf.get(one))]) : []);
   const heard = yield* host.tellSent(
     told,
     lacking.filter((one) => one !== rank),
   );
-  const answers = yield* host.tell(heard.every(([from, below]) => host.has(from, below)) ? 1 : 0);
+  const has = (from: number, below: FlowNumbers): boolean =>
+    isFailing ? hasBelow(flows, from, below) : (streams as MeetingStreams).has(from, below);
+  const answers = yield* host.tell(heard.every(([from, below]) => has(from, below)) ? 1 : 0);
   return answers.indexOf(0);
 }
 
@@ -153,12 +158,13 @@ export function* meetGroups<W, V extends GroupMember>(host: GroupMeetingHost<W, 
     while (!isClear()) yield host.nextTurn(streams, isClear);
   }
   const isWell = yield* host.fetch(plan, views);
-  const ends = yield* host.tell(isWell ? (host.lacks().size > 0 ? FETCHED.LACKING : FETCHED.WHOLE) : FETCHED.WRONG);
+  const isLacking = (host.image()?.lacks.length ?? 0) > 0;
+  const ends = yield* host.tell(isWell ? (isLacking ? FETCHED.LACKING : FETCHED.WHOLE) : FETCHED.WRONG);
   const wrong = ends.indexOf(FETCHED.WRONG);
   if (wrong >= 0) return host.goBack(views, `rank ${wrong} could not take its image`);
   const lacking = places.filter((one) => ends[one] === FETCHED.LACKING);
   if (lacking.length > 0) {
-    const short = yield* shortOf(host, places, lacking);
+    const short = yield* shortOf(host, places, lacking, isFailing);
     if (short >= 0)
       return host.goBack(views, `the log of rank ${lacking} in its last save lacks what rank ${short} asks for (ft_log_bytes_max)`);
   }

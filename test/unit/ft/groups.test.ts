@@ -160,18 +160,29 @@ test('a rank that waits until saves are open passes by what its group is behind'
   expect(steps.next()).toEqual({ done: true, value: -1 });
 });
 
+/** A member that has saved nothing. */
+const memberOf = (mode: GroupMember['mode'], groups: readonly number[]): GroupMember => ({
+  ...{ mode, entries: [], committed: [-1, -1], groups },
+  ...{ life: 0, isWhole: true, places: groups.length },
+});
+
+/** Seven messages have left, and all have come. */
+const STREAMS = {
+  sentTo: () => new Map([[20, 7]]),
+  hasTaken: () => true,
+  stopTo: () => undefined,
+  isDrained: () => true,
+  has: () => true,
+};
+
 test('a rank ends its run when those that go on have stopped sending to it', () => {
   const done: string[] = [];
-  const member = (mode: GroupMember['mode']): GroupMember => ({
-    ...{ mode, entries: [], committed: [-1, -1], groups: GROUPS },
-    ...{ life: 0, isWhole: true, places: 4 },
-  });
-  const views = [member('runs'), member('new'), member('runs'), member('runs')];
+  const views = (['runs', 'new', 'runs', 'runs'] as const).map((mode) => memberOf(mode, GROUPS));
   const host = {
     rank: 0,
     isRunning: true,
     lives: new GroupLives(),
-    streams: { sentTo: () => new Map([[20, 7]]), hasTaken: () => true, stopTo: () => undefined, isDrained: () => true },
+    streams: STREAMS,
     group: { groups: GROUPS },
     mayRestart: true,
     *exchange() {
@@ -189,7 +200,7 @@ test('a rank ends its run when those that go on have stopped sending to it', () 
       yield* [];
       return true;
     },
-    lacks: () => new Map(),
+    image: () => undefined,
     *tell() {
       yield* [];
       return [1, 1, 0, 1];
@@ -208,21 +219,17 @@ test.each([
   [false, 'the log of rank 1 in its last save lacks what rank 0 asks for (ft_log_bytes_max)'],
 ])('where the log of an image had been given up, all go back unless nobody asks for what it lacks (has all: %s)', (hasAll, last) => {
   const done: string[] = [];
-  const member = (mode: GroupMember['mode']): GroupMember => ({
-    ...{ mode, entries: [], committed: [-1, -1], groups: [0, 1] },
-    ...{ life: 0, isWhole: true, places: 2 },
-  });
   const words: number[] = [];
   const host = {
     rank: 0,
     isRunning: true,
     lives: new GroupLives(),
-    streams: { sentTo: () => new Map(), hasTaken: () => true, stopTo: () => undefined, isDrained: () => true },
+    streams: { ...STREAMS, has: (from: number, below: ReadonlyMap<number, number>) => hasAll && from === 1 && below.get(20) === 3 },
     group: { groups: [0, 1], settle: () => undefined },
     mayRestart: true,
     *exchange() {
       yield* [];
-      return [member('runs'), member('new')];
+      return [memberOf('runs', [0, 1]), memberOf('new', [0, 1])];
     },
     listen: () => undefined,
     *tellSent(told: ReadonlyMap<number, unknown>, from: readonly number[]) {
@@ -234,8 +241,7 @@ test.each([
       yield* [];
       return true;
     },
-    lacks: () => new Map(),
-    has: (from: number, below: ReadonlyMap<number, number>) => hasAll && from === 1 && below.get(20) === 3,
+    image: () => undefined,
     *tell(word: number) {
       yield* [];
       words.push(word);
@@ -270,8 +276,7 @@ test('an image has all below the numbers that another rank lacks, or it has not'
 
 test('what was sent to a life of a member counts for as long as that one is in it', () => {
   const lives = new GroupLives();
-  const streams = { sentTo: () => new Map([[20, 7]]), hasTaken: () => true, stopTo: () => undefined, isDrained: () => true };
-  lives.end([1, 2, 3], () => 0, streams);
+  lives.end([1, 2, 3], () => 0, STREAMS);
   lives.begin();
   // Rank 1 has begun again, in a recovery that this process did not come to the end of; rank 3 is another process.
   lives.replaced(3);
@@ -281,12 +286,11 @@ test('what was sent to a life of a member counts for as long as that one is in i
 
 test('a life that began when the run here was over was sent nothing', () => {
   const lives = new GroupLives();
-  const streams = { sentTo: () => new Map([[20, 7]]), hasTaken: () => true, stopTo: () => undefined, isDrained: () => true };
-  lives.end([1, 2], () => 0, streams);
-  expect(lives.stopFor(1, 0, streams).get(20)).toBe(7);
+  lives.end([1, 2], () => 0, STREAMS);
+  expect(lives.stopFor(1, 0, STREAMS).get(20)).toBe(7);
   // Rank 1 has begun again since then, and its group goes back once more; this one has not begun.
-  expect(lives.stopFor(1, 1, streams)).toEqual(new Map());
-  expect(lives.stopFor(2, 0, streams).get(20)).toBe(7);
+  expect(lives.stopFor(1, 1, STREAMS)).toEqual(new Map());
+  expect(lives.stopFor(2, 0, STREAMS).get(20)).toBe(7);
   lives.begin();
-  expect(lives.stopFor(1, 1, streams).get(20)).toBe(7);
+  expect(lives.stopFor(1, 1, STREAMS).get(20)).toBe(7);
 });

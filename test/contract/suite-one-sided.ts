@@ -18,6 +18,15 @@ function statusOf(side: Side, op: OneSidedOp): number | undefined {
   return undefined;
 }
 
+/** Side a carries it out, and it completes as delivered. */
+async function carryOut(pair: Pair, op: OneSidedOp): Promise<void> {
+  const { a } = pair;
+  expect(a.start(op)).toBe(OK);
+  a.endpoints[0].flush();
+  await pair.drive(() => statusOf(a, op) !== undefined, 'completed');
+  expect(statusOf(a, op)).toBe(DELIVERED);
+}
+
 /** Puts are under way; the rail is cut; the sender has them in doubt; the target has not fenced. Returns the memory. */
 async function cutUnderPuts(pair: Pair): Promise<Uint8Array> {
   const { a, b } = pair;
@@ -61,10 +70,7 @@ export function oneSidedClauses(clause: Clause): void {
     const registration = b.endpoints[0].register?.([memory.subarray(0, 10), memory.subarray(20, 90_020)]);
     const source = patternOf(1, 80_000);
     const op = opOf('put', [source.subarray(0, 7), source.subarray(7)], registration?.key as Uint8Array, 5);
-    expect(a.start(op)).toBe(OK);
-    a.endpoints[0].flush();
-    await pair.drive(() => statusOf(a, op) !== undefined, 'completed');
-    expect(statusOf(a, op)).toBe(DELIVERED);
+    await carryOut(pair, op);
     expect(Buffer.compare(memory.subarray(5, 10), source.subarray(0, 5))).toBe(0);
     expect(Buffer.compare(memory.subarray(20, 20 + 79_995), source.subarray(5))).toBe(0);
     expect(memory.subarray(10, 20).every((byte) => byte === 0)).toBe(true);
@@ -80,10 +86,7 @@ export function oneSidedClauses(clause: Clause): void {
     const registration = b.endpoints[0].register?.([memory]);
     const target = new Uint8Array(150_000);
     const op = opOf('get', [target.subarray(0, 1), target.subarray(1)], registration?.key as Uint8Array, 1000);
-    expect(a.start(op)).toBe(OK);
-    a.endpoints[0].flush();
-    await pair.drive(() => statusOf(a, op) !== undefined, 'completed');
-    expect(statusOf(a, op)).toBe(DELIVERED);
+    await carryOut(pair, op);
     expect(Buffer.compare(target, memory.subarray(1000, 151_000))).toBe(0);
     expect(a.endpoints[0].counters.payloadBytesReceived).toBe(op.bytes);
   });
@@ -99,10 +102,7 @@ export function oneSidedClauses(clause: Clause): void {
       const registration = b.endpoints[0].register?.([window]);
       const target = new Uint8Array(90_000);
       const op = opOf('get', [target.subarray(0, 1), target.subarray(1)], registration?.key as Uint8Array, 1000);
-      expect(a.start(op)).toBe(OK);
-      a.endpoints[0].flush();
-      await pair.drive(() => statusOf(a, op) !== undefined, 'completed');
-      expect(statusOf(a, op)).toBe(DELIVERED);
+      await carryOut(pair, op);
       expect(Buffer.compare(target, window.subarray(1000, 91_000))).toBe(0);
       registration?.deregister();
     }

@@ -506,11 +506,11 @@ export interface BtlModule {
    */
   forgetPeer(peer: number): boolean;
   /**
-   * Memory that peers of this host read by a get as if it were their own, for what is sent from where it is kept; undefined: there is none, or
-   * nobody who would. It is the caller's until it says dropMemory().
+   * Makes memory that peers of this host can map, so that a get out of it needs no help of this process. Returns undefined where the kernel gives
+   * none, or no peer is on this host. The memory is the caller's until it calls dropMemory().
    */
   exportMemory?(bytes: number): Uint8Array | undefined;
-  /** Nobody reads or writes that memory of exportMemory() any more. Memory of others is let alone. */
+  /** Gives memory of exportMemory() back: nobody may read or write it any more. Any other memory is left alone. */
   dropMemory?(memory: Uint8Array): void;
   /** Binds listeners. Rejects with ERR_INIT when the transport cannot work here. */
   open(): Promise<void>;

@@ -13,9 +13,9 @@ export type LogAnswer = typeof LOGGED | typeof FULL | typeof UNLOGGED;
 
 /** Memory for the copies that peers of this host may map, of whichever module has it (BtlModule.exportMemory). */
 export interface ExportableMemory {
-  /** Undefined: there is none. */
+  /** Makes memory of that length; undefined where that is not possible. */
   make(bytes: number): Uint8Array | undefined;
-  /** Nobody reads or writes it any more. */
+  /** Gives it back: nobody may read or write it any more. */
   drop(memory: Uint8Array): void;
 }
 

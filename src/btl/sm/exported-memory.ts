@@ -1,8 +1,9 @@
 // Memory that other processes of this host map and read: no copy through a ring, and no call of the kernel for what is read. A process makes
 // pieces of it, each a memfd of its own, and tells in the key of a window where the window lies; the reader opens the piece through /proc, once,
 // and keeps it mapped for as long as the rail epoch lives.
-import { closeSync, openSync, readlinkSync } from 'node:fs';
+import { readlinkSync } from 'node:fs';
 import type { NativeBinding } from '../../native/binding.ts';
+import { descriptorPath, mapMemoryOf } from '../../native/memory-of.ts';
 
 /** One descriptor each: a process that wants more memory than that takes its own. */
 const PIECES_MAX = 512;
@@ -29,7 +30,7 @@ export class ExportedMemory {
     this.native = native;
   }
 
-  /** A piece of that length; undefined: there is none, and others go on with ordinary memory. */
+  /** Makes a piece of that length; undefined where that is not possible, and the caller takes ordinary memory. */
   make(bytes: number): Uint8Array | undefined {
     const { native, pieces } = this;
     if (pieces.size >= PIECES_MAX) return undefined;
@@ -129,28 +130,19 @@ export class AttachedMemory {
     const memory = this.open(fd, number, pieceBytes);
     if (memory === undefined) return undefined;
     // Those of the peer that are gone are the ones that were not used for longest.
-    if (pieces.size >= PIECES_MAX)
-      for (const oldest of pieces.keys()) {
-        this.detach(oldest);
-        break;
-      }
+    if (pieces.size >= PIECES_MAX) this.detach(pieces.keys().next().value as number);
     pieces.set(number, memory);
     return memory;
   }
 
   private open(fd: number, number: number, bytes: number): ArrayBuffer | undefined {
-    const path = `/proc/${this.pid}/fd/${fd}`;
-    let own = -1;
+    const { native, pid } = this;
     try {
       // Nothing else is opened: whatever the peer says, it is a piece of that name.
-      if (!readlinkSync(path).startsWith(`/memfd:${NAME}-${number} `)) return undefined;
-      own = openSync(path, 'r+');
-      return this.native.memoryMap(own, bytes);
+      if (!readlinkSync(descriptorPath(pid, fd)).startsWith(`/memfd:${NAME}-${number} `)) return undefined;
+      return mapMemoryOf(native, pid, fd, bytes);
     } catch {
       return undefined;
-    } finally {
-      // The mapping alone holds it.
-      if (own >= 0) closeSync(own);
     }
   }
 

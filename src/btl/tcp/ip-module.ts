@@ -389,7 +389,7 @@ export abstract class IpModule extends StreamModule {
     }
     if (this.monitor?.pending === true) made += this.linksChanged(this.monitor.take());
     if (!this.isResting) this.liveness?.seeStarts(now);
-    // Not by a callback: it would be made anew in each of the polls of a rank that waits.
+    // A callback here would be a new closure in each poll of a rank that waits.
     if (this.liveness !== undefined)
       for (const { endpoint, reason } of this.liveness.progress(now, this.aliveMs)) made += endpoint.drop(reason);
     if (now >= this.lookAgainAt) {

@@ -1,7 +1,8 @@
 // How the members of a communicator come to share memory: the first makes a segment and tells its process and descriptor, the others open it
 // through /proc, which the kernel permits to processes of one user in one namespace, and all agree whether everybody has it. Nobody uses it
 // before; and where one of them has not, all go on by messages.
-import { closeSync, openSync } from 'node:fs';
+import { closeSync } from 'node:fs';
+import { mapMemoryOf } from '../../../native/memory-of.ts';
 import { Iov } from '../../../util/iov.ts';
 import { kernelOf, Op } from '../../op.ts';
 import { bcastBinomial } from '../barrier-bcast.ts';
@@ -73,17 +74,13 @@ export class Setup {
     const { source, longBytes } = this;
     if (source === undefined || isThere !== 1) return;
     try {
-      this.fd = openSync(`/proc/${pid}/fd/${fd}`, 'r+');
-      const memory = source.memoryMap(this.fd, segmentBytes(members, longBytes));
-      const segment = new SharedSegment(memory, members, longBytes);
+      const segment = new SharedSegment(mapMemoryOf(source, pid, fd, segmentBytes(members, longBytes)), members, longBytes);
       this.segment = segment;
       if (!segment.isThatOf(Int32Array.from(nonce))) this.dispose();
     } catch {
-      // Another user, another namespace of processes, or a process that is gone.
+      // Out of reach: all are told so.
       this.dispose();
     }
-    // The mapping alone holds it.
-    this.closeDescriptor();
   }
 
   private closeDescriptor(): void {

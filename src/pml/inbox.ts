@@ -104,7 +104,7 @@ export class Inbox {
     this.dropContext(ctx, undefined);
     const { tap } = this.core;
     // A successor may send what came on it once more: the numbers tell that it is here.
-    if (tap?.options.covers(ctx)) {
+    if (tap !== undefined && tap.options.answersUnknown !== true && tap.options.covers(ctx)) {
       tap.released.push(ctx);
       return;
     }
@@ -177,12 +177,15 @@ export class Inbox {
       );
     }
     if (packet.ctx !== this.lastCtx && this.admits?.(packet.ctx) === false) {
-      core.counters.freedContextDropped++;
+      // A successor does not know what was received before it. It is no copy, and is answered.
+      if (core.tap?.options.answersUnknown === true && peer.channel !== undefined)
+        this.dropFreed(this.hold(peer, packet, payload, chargeOf(packet, payload)));
+      else core.counters.freedContextDropped++;
       return;
     }
     const flow = peer.flowIn(packet.ctx);
     const ahead = serialDiff(packet.seq, flow.expectedSeq);
-    if (ahead < 0 || flow.early.has(packet.seq)) {
+    if (ahead < 0 || flow.early.has(packet.seq) || flow.taken?.has(packet.seq) === true) {
       if (flow.holes !== undefined && this.fillHole(peer, flow, packet, payload)) return;
       // Nothing is answered: the ACK, or the FIN of an RGET, is held until delivered.
       core.counters.envelopeDuplicates++;
@@ -200,7 +203,7 @@ export class Inbox {
       flow.early.set(packet.seq, envelope);
       return;
     }
-    if (ahead === 0) flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+    if (ahead === 0) expectNext(flow);
     this.deliver(envelope, false);
     this.deliverEarly(flow);
   }
@@ -236,12 +239,13 @@ export class Inbox {
     if (this.freed.size > 0 && this.freed.has(packet.ctx)) return false;
     const request = this.context(packet.ctx).matchPosted(packet.source, packet.tag);
     if (request === undefined) return false;
-    flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+    expectNext(flow);
     core.counters.matchesPosted++;
     this.matchTap?.(packet.ctx, packet.source, packet.tag, payload.length, request);
     request.matched = true;
     request.matchedSource = packet.source;
     request.matchedTag = packet.tag;
+    request.matchedSeq = packet.seq;
     request.matchedSignature = packet.signature;
     if (request.anyNumber > 0) core.tap?.matched(request, packet.source, packet.seq);
     const written = request.buffer.copyIn(0, payload);
@@ -268,7 +272,7 @@ export class Inbox {
     if (this.freed.size > 0 && this.freed.has(ctx)) return false;
     const flow = peer.flowIn(ctx);
     const { expectedSeq: seq } = flow;
-    if (words[headerAt + MATCH_WORDS.seq] >>> 0 !== seq || flow.early.size > 0) return false;
+    if (words[headerAt + MATCH_WORDS.seq] >>> 0 !== seq || flow.early.size > 0 || flow.taken !== undefined) return false;
     const request = (this.lastContext as MatchContext).matchPosted(peer.rank, tag);
     if (request === undefined) return false;
     const { core } = this;
@@ -280,6 +284,7 @@ export class Inbox {
     request.matched = true;
     request.matchedSource = peer.rank;
     request.matchedTag = tag;
+    request.matchedSeq = seq;
     request.matchedSignature = signature;
     if (request.anyNumber > 0) tap?.matched(request, peer.rank, seq);
     const { buffer } = request;
@@ -316,7 +321,7 @@ export class Inbox {
   private deliverEarly(flow: FlowIn): void {
     for (let next = flow.early.get(flow.expectedSeq); next !== undefined; next = flow.early.get(flow.expectedSeq)) {
       flow.early.delete(flow.expectedSeq);
-      flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+      expectNext(flow);
       if (next.type === PACKET.MATCH) this.core.tap?.received(next.peer, next.ctx, next.seq, next.tag, next.payload, next.messageBytes);
       this.deliver(next, true);
     }
@@ -341,6 +346,7 @@ export class Inbox {
     request.matched = true;
     request.matchedSource = envelope.source;
     request.matchedTag = envelope.tag;
+    request.matchedSeq = envelope.seq;
     request.matchedSignature = envelope.signature;
     if (request.anyNumber > 0) this.core.tap?.matched(request, envelope.source, envelope.seq);
     if (envelope.isHole) {
@@ -462,6 +468,17 @@ export class Inbox {
 /** So many bytes that `words` holds from the index `at` on. */
 function bytesAt(words: Int32Array, at: number, bytes: number): Uint8Array {
   return bytes === 0 ? EMPTY_BYTES : new Uint8Array(words.buffer, words.byteOffset + at * 4, bytes);
+}
+
+function expectNext(flow: FlowIn): void {
+  flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+  if (flow.taken !== undefined) passTaken(flow, flow.taken);
+}
+
+/** Numbers that do not come are passed. */
+export function passTaken(flow: FlowIn, taken: Set<number>): void {
+  while (taken.delete(flow.expectedSeq)) flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+  if (taken.size === 0) flow.taken = undefined;
 }
 
 function chargeOf({ flags }: Packet, payload: Uint8Array): number {

@@ -44,6 +44,8 @@ export interface MessageLog {
   abandon(): void;
   /** That peer never asks for these again: the first messages to it, up to one that it may ask for. */
   trimTo(peer: number, isBefore: (ctx: number, seq: number) => boolean): void;
+  /** As trimTo(), of all messages to it of which that is so, wherever they stand. */
+  dropTaken(peer: number, isTaken: (ctx: number, seq: number) => boolean): void;
 }
 
 /** Which messages receives from anybody match, recorded and obeyed (src/ft/events). Peers are numbers of processes. */
@@ -71,6 +73,8 @@ export interface TapOptions {
   readonly onDiffers?: ((error: MultirailError) => void) | undefined;
   /** Undefined: no outcome is recorded, and receives from anybody are of no use to a successor. */
   readonly outcomes?: MessageOutcomes;
+  /** What comes from a successor on a context that is over here is answered, and no numbers of such contexts are kept. */
+  readonly answersUnknown?: boolean;
   /** Processes that go back together with this one: what goes between them is not logged, and they need not say what they have. */
   readonly within?: Iterable<number> | undefined;
 }
@@ -83,6 +87,8 @@ export interface PmlTap {
   /** Sends that wait for room in the log, or for their leave. */
   readonly waitingCount: number;
   covers(peer: number, ctx: number): boolean;
+  /** Sends to that peer are among those. */
+  isWaitingTo(peer: PmlPeer): boolean;
   retry(): void;
   giveUp(request: SendRequest, error: MultirailError): void;
   /** A receive from anybody, which has a number, takes that message. */

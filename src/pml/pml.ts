@@ -482,7 +482,9 @@ export class Pml {
   /** True when nothing is owed to that peer and nothing of ours is outstanding to it. */
   isQuiet(rank: number): boolean {
     const peer = this.peer(rank);
-    return peer.sends.size === 0 && peer.recvs.size === 0 && peer.restartNacks.size === 0;
+    if (peer.sends.size > 0 || peer.recvs.size > 0 || peer.restartNacks.size > 0) return false;
+    // What is kept for a successor leaves once it has said what it has.
+    return peer.ended !== undefined || (peer.channel?.state !== 'AWAITED' && this.core.tap?.isWaitingTo(peer) !== true);
   }
 
   /** All that is owed to that peer are sends that nothing has matched. */

@@ -62,6 +62,8 @@ export class RecvRequest extends Request {
   /** World rank; the communicator translates it. */
   matchedSource = -1;
   matchedTag = -1;
+  /** Number of the message in its flow. */
+  matchedSeq = -1;
   /** The signature of the collective call that the message belongs to; 0 when it belongs to no call. */
   matchedSignature = 0;
   /** Bytes written into the buffer. */
@@ -97,6 +99,7 @@ export class RecvRequest extends Request {
     this.isInBackground = false;
     this.matchedSource = -1;
     this.matchedTag = -1;
+    this.matchedSeq = -1;
     this.matchedSignature = 0;
     this.receivedBytes = 0;
     this.cancelled = false;
@@ -402,6 +405,8 @@ export interface FlowIn {
   expectedSeq: number;
   /** Envelopes that overtook a lower number. */
   readonly early: Map<number, Envelope>;
+  /** Higher numbers that do not come: the process whose place this one has taken had received them (succession.ts). */
+  taken: Set<number> | undefined;
   /** Lower numbers whose data come again, by the successor of a peer that died (succession.ts). */
   holes: Map<number, Hole> | undefined;
   /** Of what is logged; undefined: nothing has come. */
@@ -475,7 +480,7 @@ export class PmlPeer extends FlowTable<FlowIn> {
   }
 
   protected newFlowIn(): FlowIn {
-    return { expectedSeq: 0, early: new Map(), holes: undefined, digests: undefined };
+    return { expectedSeq: 0, early: new Map(), taken: undefined, holes: undefined, digests: undefined };
   }
 
   /** A message was sent that takes so much of the credit. */

@@ -4,13 +4,13 @@
 // other sends exactly what is missing.
 import type { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
-import { serialDiff } from '../util/serial.ts';
+import { serialAdd, serialDiff } from '../util/serial.ts';
 import { Channel, type Digest, type Need } from './channel.ts';
 import type { PmlCore } from './core.ts';
 import { FLAG, PACKET } from './hdr.ts';
 import type { Inbox } from './inbox.ts';
 import { isWhole, type Receiver } from './receiver.ts';
-import { EagerMessage, type Envelope, type Hole, type OutMessage, type PmlPeer } from './records.ts';
+import { EagerMessage, type Envelope, type Hole, type LoggedMessage, type OutMessage, type PmlPeer, SendRequest } from './records.ts';
 import type { Sender } from './sender.ts';
 import type { Tap } from './tap.ts';
 
@@ -28,12 +28,22 @@ export interface SyncContext {
   readonly digests: readonly Digest[];
 }
 
+/** Numbers of the messages between a process and one peer on one context. */
+export interface FlowCut {
+  readonly peer: number;
+  readonly ctx: number;
+  readonly nextOut: number;
+  readonly nextIn: number;
+  /** Higher ones that were received before. */
+  readonly taken?: ReadonlySet<number>;
+}
+
 /** Numbers of the messages to one peer, or from it, by context. */
 export type FlowNumbers = ReadonlyMap<number, number>;
 
 /** The numbers of a rank at a save, and the messages that had come and that nobody had received. */
 export interface Cut {
-  readonly flows: readonly { readonly peer: number; readonly ctx: number; readonly nextOut: number; readonly nextIn: number }[];
+  readonly flows: readonly FlowCut[];
   /** In the order of their arrival. */
   readonly unexpected: readonly UnexpectedMessage[];
   /** So many contexts had been released since the save before. */
@@ -316,9 +326,10 @@ export class Succession {
   syncFor(rank: number): Sync {
     const peer = this.peer(rank);
     const contexts: SyncContext[] = [];
-    for (const [ctx, { expectedSeq, holes, digests }] of peer.flowsIn) {
+    for (const [ctx, { expectedSeq, taken, holes, digests }] of peer.flowsIn) {
       if (!this.isCovered(ctx)) continue;
-      contexts.push({ ctx, nextIn: expectedSeq, holes: [...(holes?.keys() ?? [])], digests: digests?.list() ?? [] });
+      const lacking = taken === undefined ? { nextIn: expectedSeq, holes: [] } : lackingOf(expectedSeq, taken);
+      contexts.push({ ctx, nextIn: lacking.nextIn, holes: [...(holes?.keys() ?? []), ...lacking.holes], digests: digests?.list() ?? [] });
     }
     return { contexts };
   }
@@ -453,6 +464,35 @@ export class Succession {
     this.tap.options.log.abandon();
   }
 
+  // ---------------------------------------------------------------- a place that is taken by whoever has run along
+
+  /** That process is succeeded by another one if it dies. */
+  mayBeSucceeded(rank: number): void {
+    this.members.add(rank);
+  }
+
+  /** A matched probe of this process has taken that message, whose data come again. After restore(). */
+  restoreProbed(envelope: Envelope): void {
+    this.open(envelope.peer, envelope.ctx, envelope.seq).envelope = envelope;
+    this.probed.add(envelope);
+  }
+
+  /** A synchronous message of the log waits for its receive still. After restore(). */
+  restoreWaiting(rank: number, logged: LoggedMessage): SendRequest {
+    const request = new SendRequest(rank, logged.tag, logged.payload.bytes);
+    this.core.open(request);
+    logged.request = request;
+    return request;
+  }
+
+  /** What this process has sent to itself, and not received, leaves. After restore(). */
+  sendOwn(): void {
+    const { rank } = this.core.options;
+    this.peer(rank).channel = new Channel('AWAITED');
+    this.tap.suspended++;
+    this.takeSync(rank, this.syncFor(rank));
+  }
+
   /** This process is a successor: its numbers go on from those of the save, and all other members say what they have. */
   restore({ flows, unexpected }: Pick<Cut, 'flows' | 'unexpected'>): void {
     const { rank: own } = this.core.options;
@@ -465,10 +505,12 @@ export class Succession {
       peer.channel = new Channel(peer.failure === undefined ? 'AWAITED' : 'HELD');
       this.tap.suspended++;
     }
-    for (const { peer: rank, ctx, nextOut, nextIn } of flows) {
+    for (const { peer: rank, ctx, nextOut, nextIn, taken } of flows) {
       const peer = this.peer(rank);
       peer.flowOut(ctx).nextSeq = nextOut;
-      peer.flowIn(ctx).expectedSeq = nextIn;
+      const flow = peer.flowIn(ctx);
+      flow.expectedSeq = nextIn;
+      if (taken !== undefined && taken.size > 0) flow.taken = new Set(taken);
     }
     for (const { source, ctx, tag, seq, signature, payload, messageBytes } of unexpected) {
       const envelope: Envelope = {
@@ -492,4 +534,14 @@ export class Succession {
       this.inbox.context(ctx).enqueue(envelope);
     }
   }
+}
+
+/** Of numbers from `expected` on, all but those that are taken: those below the highest of these one by one. */
+function lackingOf(expected: number, taken: ReadonlySet<number>): { readonly nextIn: number; readonly holes: number[] } {
+  let last = expected;
+  for (const seq of taken) if (serialDiff(seq, last) > 0) last = seq;
+  const nextIn = serialAdd(last, 1);
+  const holes: number[] = [];
+  for (let seq = expected; seq !== nextIn; seq = serialAdd(seq, 1)) if (!taken.has(seq)) holes.push(seq);
+  return { nextIn, holes };
 }

@@ -86,6 +86,12 @@ export class Tap implements PmlTap {
     return this.waiting.size + this.gated.size;
   }
 
+  isWaitingTo(peer: PmlPeer): boolean {
+    for (const send of this.waiting) if (send.peer === peer) return true;
+    for (const send of this.gated) if (send.peer === peer) return true;
+    return false;
+  }
+
   /** So many outcomes are safe, or need not be any more. */
   private get safe(): number {
     return this.isOpen ? Number.POSITIVE_INFINITY : (this.options.outcomes?.safe ?? Number.POSITIVE_INFINITY);

@@ -93,6 +93,11 @@ export class Entries {
     return this.pieces[Math.floor(number / PIECE_ENTRIES)][(number % PIECE_ENTRIES) * ENTRY_WORDS + field];
   }
 
+  set(place: number, field: number, value: number): void {
+    const number = place - this.base;
+    this.pieces[Math.floor(number / PIECE_ENTRIES)][(number % PIECE_ENTRIES) * ENTRY_WORDS + field] = value;
+  }
+
   /** What is before that place goes. */
   trim(place: number, memory: EntryPieces): void {
     this.first = place;

@@ -12,6 +12,8 @@ import { type Slab, Slabs } from './slabs.ts';
 export const SLAB_BYTES = 1024 * 1024;
 /** Of a message without bytes. */
 const NO_SLAB = -1;
+/** Of a message that is not asked for any more, in front of which there are others that are. */
+const GONE = -2;
 
 export interface SendLogOptions {
   /** Memory that the log may take: slabs, and what is known of each message. */
@@ -100,6 +102,11 @@ export class SendLog implements MessageLog {
   /** Without what is kept for the next use, which no commit would make less. */
   get usedBytes(): number {
     return this.bytes - this.slabs.freeBytes - this.pieces.freeBytes;
+  }
+
+  /** Something to that peer is in it. */
+  has(peer: number): boolean {
+    return this.destinations.has(peer);
   }
 
   get messageCount(): number {
@@ -210,7 +217,8 @@ export class SendLog implements MessageLog {
     const destination = this.destinations.get(peer);
     if (destination === undefined) return;
     const { entries } = destination;
-    for (let place = entries.first; place < entries.end; place++) yield this.entry(destination, place);
+    for (let place = entries.first; place < entries.end; place++)
+      if (entries.word(place, ENTRY.slab) !== GONE) yield this.entry(destination, place);
   }
 
   synchronousTo(peer: number): Iterable<LoggedMessage> {
@@ -265,7 +273,7 @@ export class SendLog implements MessageLog {
     const { slabs } = this;
     for (let place = entries.first; place < to; place++) {
       const slab = entries.word(place, ENTRY.slab);
-      if (slab !== NO_SLAB) slabs.release(slabs.at(slab));
+      if (slab >= 0) slabs.release(slabs.at(slab));
       if (kept.size > 0) kept.delete(place);
     }
     entries.trim(to, this.pieces);
@@ -281,6 +289,29 @@ export class SendLog implements MessageLog {
     const { entries } = destination;
     let { first } = entries;
     while (first < entries.end && isBefore(entries.word(first, ENTRY.ctx) >>> 0, entries.word(first, ENTRY.seq) >>> 0)) first++;
+    this.trimmed(peer, destination, first);
+  }
+
+  dropTaken(peer: number, isTaken: (ctx: number, seq: number) => boolean): void {
+    const destination = this.destinations.get(peer);
+    if (destination === undefined) return;
+    const { entries, kept } = destination;
+    let { first } = entries;
+    for (let place = first; place < entries.end; place++) {
+      const slab = entries.word(place, ENTRY.slab);
+      if (slab !== GONE) {
+        if (!isTaken(entries.word(place, ENTRY.ctx) >>> 0, entries.word(place, ENTRY.seq) >>> 0)) continue;
+        if (slab !== NO_SLAB) this.slabs.release(this.slabs.at(slab));
+        kept.delete(place);
+        entries.set(place, ENTRY.slab, GONE);
+      }
+      if (place === first) first++;
+    }
+    this.trimmed(peer, destination, first);
+  }
+
+  private trimmed(peer: number, destination: Destination, first: number): void {
+    const { entries } = destination;
     this.trim(destination, first);
     if (entries.first === entries.end) {
       if (destination.open !== undefined) this.slabs.close(destination.open);

@@ -175,6 +175,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'bml',
       'pml',
       'ulfm',
+      // Of two replicas each keeps copies of what it sends.
+      'ft/log',
       'ft/replica',
       'progress',
       'launch',

@@ -627,7 +627,7 @@ export class Communicator extends FailureCalls {
       else operation.onDone = end;
     };
     const isHeld = (): boolean => proc.logged?.holds(ctxOf(contextId, USER)) === true;
-    const lacksMember = (): boolean => !isHeld() && this.members.some((world) => engine.endingOf(world) !== undefined);
+    const lacksMember = (): boolean => !isHeld() && this.members.some((member) => this.proc.endingOf(member) !== undefined);
     try {
       proc.whenDrained(
         () => {

@@ -55,11 +55,13 @@ export function isObjectContext(ctx: number): boolean {
 
 /** Messages of the user's, on whatever communicator. */
 export function isUserContext(ctx: number): boolean {
-  return ctx % KINDS === USER && idOf(ctx) !== SERVICE_ID;
+  const id = idOf(ctx);
+  // In between are the channels of the runtime.
+  return ctx % KINDS === USER && (id === WORLD_ID || id >= PROCESSES_MAX);
 }
 
 export class ContextTable {
-  private readonly pml: MessageLayer;
+  private pml: MessageLayer;
   private readonly ownNumber: number;
   private nextCount = COUNT_FIRST;
   private readonly live = new Set<number>([WORLD_ID, SERVICE_ID]);
@@ -75,6 +77,11 @@ export class ContextTable {
     this.pml = pml;
     this.ownNumber = ownNumber;
     pml.admits = (ctx) => this.admits(ctx);
+  }
+
+  /** This layer stands in the place of the one before, and knows which contexts are admitted. */
+  goOnWith(pml: MessageLayer): void {
+    this.pml = pml;
   }
 
   /** Says of an id whether messages may come for it at any time. Set while messages are logged. */

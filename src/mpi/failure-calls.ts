@@ -4,6 +4,7 @@ import { MultirailError } from '../errors.ts';
 import type { ExportableMemory } from '../pml/message-log.ts';
 import type { Replacement } from '../ulfm/replace.ts';
 import { OPERATION, type Operation, type Value, verdictOf } from '../ulfm/values.ts';
+import { exportableMemory } from './exportable-memory.ts';
 import type { AgreementCall } from './ft/agreement-call.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
 import type { FamilyBase, LoggedPlace } from './ft/logged-family.ts';
@@ -200,19 +201,7 @@ export class FailureCalls extends ObjectCollectives {
    * @internal
    */
   get exportableMemory(): ExportableMemory {
-    const { modules } = this.proc.engine;
-    return {
-      make: (bytes) => {
-        for (const module of modules) {
-          const memory = module.exportMemory?.(bytes);
-          if (memory !== undefined) return memory;
-        }
-        return undefined;
-      },
-      drop: (memory) => {
-        for (const module of modules) module.dropMemory?.(memory);
-      },
-    };
+    return exportableMemory(this.proc.engine);
   }
 
   protected get loggedPlace(): LoggedPlace {

@@ -8,6 +8,7 @@ import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import type { BlockingWaiter } from '../progress/blocking.ts';
 import type { Engine } from '../progress/engine.ts';
 import { lookOnce } from '../progress/look-once.ts';
+import type { Ending } from '../progress/peers.ts';
 import { MemoryPool } from '../util/memory-pool.ts';
 import { sharedRanksMax, type Tuning } from './coll/choice.ts';
 import { FailureNotices } from './coll/failures.ts';
@@ -98,8 +99,8 @@ const SCRATCH_PIECE_BYTES_MAX = 32 * 1024 * 1024;
 
 export class ProcessState implements LocalProcess {
   readonly engine: Engine;
-  /** The PML; where this process is one of two replicas, what stands in its place. */
-  readonly pml: MessageLayer;
+  /** The PML; where this process is one of two replicas, what stands in its place: another one once a shadow has become a lead. */
+  pml: MessageLayer;
   readonly blocking: BlockingWaiter;
   /** Undefined where each rank is one process. */
   readonly replica: ReplicaProcess | undefined;
@@ -171,10 +172,24 @@ export class ProcessState implements LocalProcess {
       isCrowded: () => this.isCrowded,
     });
     engine.memoryWaits = this.memoryWaits;
+    this.listenToLayer();
+  }
+
+  private listenToLayer(): void {
     this.pml.onUnexpected = (envelope) => {
       if (envelope.signature !== 0) this.meetUnexpected(envelope);
       this.lookSoon();
     };
+  }
+
+  /** This process was a shadow, and is a lead: what was begun goes on there. */
+  layerChanged(): void {
+    const { replica } = this;
+    if (replica === undefined) return;
+    this.pml = replica.pml;
+    this.contexts.goOnWith(replica.pml);
+    this.listenToLayer();
+    this.lookSoon();
   }
 
   /** A collective, a probe that waits, or the end of a communicator is under way. */
@@ -241,6 +256,11 @@ export class ProcessState implements LocalProcess {
     this.contexts.revoke(id, error);
     this.lookSoon();
     this.lookAtDrains();
+  }
+
+  /** How that member ended; undefined while it lives, or another replica of its rank has its place. */
+  endingOf(member: number): Ending | undefined {
+    return this.engine.endingOf(this.replica?.numberOf(member) ?? member);
   }
 
   get hearsOfDeaths(): boolean {

@@ -196,7 +196,7 @@ export class RequestDesk implements RequestOwner {
     let failure: MultirailError | undefined;
     for (let rank = 0; rank < members.length; rank++) {
       if (rank === this.rank) continue;
-      const ending = proc.engine.endingOf(members[rank]);
+      const ending = proc.endingOf(members[rank]);
       if (ending === undefined) return undefined;
       failure ??= ending.failure;
     }

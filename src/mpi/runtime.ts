@@ -184,6 +184,15 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         this.job.isEnding = true;
         this.options.exit?.(DIVERGED_CODE);
       },
+      onTakeover: () => {
+        this.proc.layerChanged();
+        this.options.log?.(
+          'warn',
+          `process ${this.process} takes the place of the lead of rank ${this.rank}, which has died, and goes on by itself`,
+        );
+      },
+      onLost: (error) => void this.abort(1, error.message),
+      onDead: (number) => this.onHeardDead(number),
       warn: (text) => this.options.log?.('warn', text),
       beforeSend: this.inject?.beforeSend,
     };
@@ -301,7 +310,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const asked = SHARED_MEMORY in (this.entry?.btl ?? {}) || SHARED_MEMORY in (this.entry?.excluded ?? {});
     this.proc.sharesMemory = asked && this.pair === undefined;
     this.moveTo('ACTIVE');
-    this.pair?.start(this.book, job.hostId);
+    this.pair?.start(this.book, job.hostId, job.oob);
     if (this.stay !== undefined) this.driver.onCall = this.stay.onCall;
     for (const [rank, json] of this.earlyUpdates) this.takeAddresses(rank, json);
     this.earlyUpdates.clear();
@@ -430,12 +439,20 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.proc.ft?.processJoined(number, incarnation, checkProcess(process), this.state === 'ACTIVE');
   }
 
+  /** Another process was told of that death before this one. */
+  private onHeardDead(number: number): void {
+    const info = { code: undefined, signal: '', finalized: false, lost: true, replaced: false };
+    if (this.job.oob?.ended === undefined) this.onExit(number, info);
+    else this.job.oob.ended(number, info);
+  }
+
   private onExit(rank: number, info: ExitNotice): void {
     const { ft } = this.proc;
-    if (!info.finalized) this.pair?.died(rank);
+    const fail = (): void => this.engine.failPeer(rank, 'ERR_PROC_FAILED', describeExit(info));
     if (info.finalized) this.engine.peerLeft(rank, true);
     else if (ft !== undefined) ft.tell(rank, evidenceOf(info), describeExit(info));
-    else this.engine.failPeer(rank, 'ERR_PROC_FAILED', describeExit(info));
+    else if (this.pair !== undefined) this.pair.died(rank, info.code === undefined, fail);
+    else fail();
   }
 
   private startFaultTolerance(): void {

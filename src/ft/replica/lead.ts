@@ -3,14 +3,18 @@
 import type { MultirailError } from '../../errors.ts';
 import type { Envelope } from '../../pml/records.ts';
 import { RecvRequest } from '../../pml/records.ts';
+import type { Succession } from '../../pml/succession.ts';
 import { assert } from '../../util/assert.ts';
 import { Iov } from '../../util/iov.ts';
 import { describeWord } from './digest.ts';
 import type { Heard, Link } from './link.ts';
-import { OutgoingPml } from './outgoing.ts';
+import { inheritedSend, OutgoingPml } from './outgoing.ts';
 import { AHEAD_BYTES_MAX, Answer, type Found, NOTHING, type Own, type PairedWait, patternOf, RECORD_BYTES } from './paired-pml.ts';
 import { endedOf, type Ready, readyOf } from './ready.ts';
+import type { Inheritance, OpenRequest } from './shadow.ts';
 import { movePair } from './states.ts';
+import type { ShadowStreams, TakenNumbers } from './streams.ts';
+import type { TakeoverHost, Takeovers } from './takeovers.ts';
 import type { Ended, PairRecord } from './wire.ts';
 
 /** Looks that find nothing are told together, so many at most. */
@@ -27,7 +31,7 @@ interface Watched {
   look(): Ready | undefined;
 }
 
-export class LeadPml extends OutgoingPml {
+export class LeadPml extends OutgoingPml implements TakeoverHost {
   private readonly inners = new Map<RecvRequest, RecvRequest>();
   /** Probes that wait, and conditions, in the order in which they were begun. */
   private watched: Watched[] = [];
@@ -36,13 +40,15 @@ export class LeadPml extends OutgoingPml {
   private toldVouched = 0;
   /** A burst that was said: the program is told once it has left. */
   private telling: readonly Telling[] = [];
+  /** What the shadow has said that its program has received, in the batch that is being read. */
+  private readonly told: TakenNumbers[] = [];
 
   // ---------------------------------------------------------------- receives and probes
 
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
     const request = new RecvRequest(ctx, source, tag, buffer);
     const own = this.begin(request, patternOf('recv', ctx, source, tag, buffer.bytes));
-    this.follow(own, request, this.pml.irecv(source, ctx, tag, buffer));
+    this.follow(own, request, this.pml.irecv(this.numberOf(source), ctx, tag, buffer));
     return request;
   }
 
@@ -54,8 +60,9 @@ export class LeadPml extends OutgoingPml {
   }
 
   imrecv(envelope: Envelope, buffer: Iov): RecvRequest {
-    const request = new RecvRequest(envelope.ctx, envelope.source, envelope.tag, buffer);
-    const own = this.begin(request, patternOf('matched', envelope.ctx, envelope.source, envelope.tag, buffer.bytes));
+    const source = this.rankOf(envelope.source);
+    const request = new RecvRequest(envelope.ctx, source, envelope.tag, buffer);
+    const own = this.begin(request, patternOf('matched', envelope.ctx, source, envelope.tag, buffer.bytes));
     this.follow(own, request, this.pml.imrecv(envelope, buffer));
     return request;
   }
@@ -106,15 +113,19 @@ export class LeadPml extends OutgoingPml {
   probe(source: number, ctx: number, tag: number, takes: boolean): Answer {
     const answer = new Answer();
     const own = this.begin(answer, patternOf(takes ? 'mprobe' : 'probe', ctx, source, tag, 0), takes);
+    this.watchProbe(own, source, ctx, tag);
+    return answer;
+  }
+
+  private watchProbe(own: Own, source: number, ctx: number, tag: number): void {
     this.watch({
       own,
       look: () => {
-        const envelope = this.find(source, ctx, tag, takes);
-        const error = envelope === undefined && source >= 0 ? this.pml.peer(source).ended : undefined;
+        const envelope = this.lookFor(source, ctx, tag, own.takes);
+        const error = envelope === undefined && source >= 0 ? this.peer(source).ended : undefined;
         return envelope === undefined && error === undefined ? undefined : readyOf(own, { error, envelope });
       },
     });
-    return answer;
   }
 
   expireAnswer(answer: Answer, error: MultirailError): void {
@@ -126,9 +137,12 @@ export class LeadPml extends OutgoingPml {
 
   when(test: () => boolean): Answer {
     const answer = new Answer();
-    const own = this.begin(answer, patternOf('condition', 0, 0, 0, 0));
-    this.watch({ own, look: () => (test() ? readyOf(own, {}) : undefined) });
+    this.watchCondition(this.begin(answer, patternOf('condition', 0, 0, 0, 0)), test);
     return answer;
+  }
+
+  private watchCondition(own: Own, test: () => boolean): void {
+    this.watch({ own, look: () => (test() ? readyOf(own, {}) : undefined) });
   }
 
   private watch(watched: Watched): void {
@@ -138,7 +152,22 @@ export class LeadPml extends OutgoingPml {
 
   /** What is waited for by nobody but a look. */
   find(source: number, ctx: number, tag: number, takes: boolean): Envelope | undefined {
-    return takes ? this.pml.improbe(source, ctx, tag) : this.pml.iprobe(source, ctx, tag);
+    const envelope = this.lookFor(source, ctx, tag, takes);
+    return envelope && this.named(envelope, takes);
+  }
+
+  private lookFor(source: number, ctx: number, tag: number, takes: boolean): Envelope | undefined {
+    const number = this.numberOf(source);
+    return takes ? this.pml.improbe(number, ctx, tag) : this.pml.iprobe(number, ctx, tag);
+  }
+
+  /** As the program is given it: its source is the rank, whoever is the lead of that now. */
+  private named(envelope: Envelope, takes: boolean): Envelope {
+    const source = this.rankOf(envelope.source);
+    // One that stays in its queue is found there by the number of its process.
+    if (!takes) return { ...envelope, source };
+    envelope.source = source;
+    return envelope;
   }
 
   /** Something may be so that was not so before. */
@@ -206,7 +235,7 @@ export class LeadPml extends OutgoingPml {
     if (!this.isSound) return false;
     for (const { ready, ended } of told) {
       const { own, envelope, error } = ready;
-      this.fill(own, ended, envelope);
+      this.fill(own, ended, envelope && this.named(envelope, own.takes));
       // As it was, with its cause.
       if (error !== undefined) own.request.error = error;
     }
@@ -243,7 +272,8 @@ export class LeadPml extends OutgoingPml {
 
   /** Says how it has ended, with a copy of what has come. */
   private forward(ready: Ready): Ended {
-    const { ended, data } = endedOf(ready);
+    const { ended: said, data } = endedOf(ready);
+    const ended = { ...said, source: this.rankOf(said.source) };
     if (!this.isAlone) {
       this.say(ended.isBulk ? 0 : (data?.length ?? 0)).forward(ended);
       if (ended.isBulk) this.sayBulk(data as Uint8Array);
@@ -329,6 +359,9 @@ export class LeadPml extends OutgoingPml {
         return this.options.wake();
       case 'DIVERGED':
         return this.part(link, record.text);
+      case 'TAKEN':
+        this.told.push(record.taken);
+        return;
       default:
         assert(false, `a shadow says ${record.kind}`);
     }
@@ -342,7 +375,21 @@ export class LeadPml extends OutgoingPml {
   }
 
   protected taken(): void {
+    if (this.told.length > 0) this.options.takeovers?.takenByShadow(this.told.splice(0));
     this.compare();
+  }
+
+  // ---------------------------------------------------------------- what the shadow must know to take this place
+
+  askShadow(): void {
+    this.say().tell();
+    this.options.wake();
+  }
+
+  tellShadow(taken: TakenNumbers): void {
+    if (this.isAlone) return;
+    this.say().peerHas(taken);
+    this.options.wake();
   }
 
   // ---------------------------------------------------------------- ends
@@ -381,6 +428,67 @@ export class LeadPml extends OutgoingPml {
     this.state = movePair(this.state, 'FINISHED');
   }
 
+  // ---------------------------------------------------------------- the place of a lead that has died
+
+  /** This lead was a shadow, and has no shadow itself: it goes on with what that one has begun. */
+  inherit(inheritance: Inheritance, takeovers: Takeovers, streams: ShadowStreams): void {
+    const { requests, messages, calls, counters, hasFinished, admits, open } = inheritance;
+    this.requestCount = requests;
+    this.messageCount = messages;
+    this.callCount = calls;
+    Object.assign(this.counters, counters);
+    this.hasFinished = hasFinished;
+    this.admits = admits;
+    this.state = movePair(this.state, 'ALONE');
+    const succession = takeovers.inherit(streams, this);
+    if (succession === undefined) return;
+    for (const request of open) {
+      this.open.set(request.own.number, request.own);
+      this.goOnWith(request, succession);
+    }
+    for (const request of open) this.endExpired(request);
+    takeovers.goOn();
+    this.lookAtEnd();
+    this.options.wake();
+  }
+
+  /** Its time had come, and the lead that has died has not said so. */
+  private endExpired(open: OpenRequest): void {
+    if (open.expired === undefined) return;
+    if (open.kind === 'recv') this.expire(open.request, open.expired);
+    else if (open.kind === 'send') this.giveUp(open.request, open.expired);
+    else if (open.kind === 'probe') this.expireAnswer(open.answer, open.expired);
+  }
+
+  private goOnWith(open: OpenRequest, succession: Succession): void {
+    const { own } = open;
+    switch (open.kind) {
+      case 'recv': {
+        const { request, envelope } = open;
+        const { source, ctx, tag, buffer } = request;
+        const inner = envelope === undefined ? this.pml.irecv(this.numberOf(source), ctx, tag, buffer) : this.pml.imrecv(envelope, buffer);
+        this.follow(own, request, inner);
+        if (request.isInBackground && !inner.done) this.pml.setAside(inner);
+        return;
+      }
+      case 'send': {
+        const { word, logged } = open;
+        // It has its copy, and leaves from there.
+        if (word === undefined || logged === undefined) return this.end(own, undefined, undefined);
+        const inner = succession.restoreWaiting(this.numberOf(word.dest), logged);
+        return this.followSend(inheritedSend(own, word, logged, inner), inner);
+      }
+      case 'probe': {
+        const { source, ctx, tag } = open.pattern;
+        return this.watchProbe(own, source, ctx, tag);
+      }
+      case 'condition':
+        return this.watchCondition(own, open.test);
+      case 'value':
+        return;
+    }
+  }
+
   endPosted(error: MultirailError): void {
     for (const own of [...this.open.values()]) {
       const { request } = own;
@@ -405,10 +513,12 @@ export class LeadPml extends OutgoingPml {
 
   freeContext(ctx: number, error?: MultirailError): void {
     this.pml.freeContext(ctx, error);
+    this.options.takeovers?.contextOver(ctx);
   }
 
   releaseContext(ctx: number, copies = false): void {
     this.pml.releaseContext(ctx, copies);
+    this.options.takeovers?.contextOver(ctx);
   }
 
   isContextQuiet(first: number, last: number, postedMax: number): boolean {

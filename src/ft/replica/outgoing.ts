@@ -1,7 +1,7 @@
 // What a lead sends. A message leaves when the shadow has vouched for it, that is, has come to the same message with the same digest; of three replicas
 // two that agree are right, and what they have vouched for leaves. lead.ts has the rest of a lead. Pure.
 import type { MultirailError } from '../../errors.ts';
-import type { RecvRequest } from '../../pml/records.ts';
+import type { LoggedMessage, RecvRequest } from '../../pml/records.ts';
 import { SendRequest } from '../../pml/records.ts';
 import { Deque } from '../../util/deque.ts';
 import { Iov } from '../../util/iov.ts';
@@ -13,7 +13,7 @@ import { type MessageState, moveMessage, movePair } from './states.ts';
 import { vote } from './vote.ts';
 
 /** A message that was begun here. */
-interface Outgoing {
+export interface Outgoing {
   state: MessageState;
   readonly word: Word;
   readonly own: Own;
@@ -26,6 +26,12 @@ interface Outgoing {
   majority: Uint8Array | undefined;
   /** Of a result that one shadow does not have: its bytes. */
   right: Uint8Array | undefined;
+}
+
+/** A message that has left, or leaves, from its copy, and whose request waits for its match. */
+export function inheritedSend(own: Own, word: Word, { payload }: LoggedMessage, inner: SendRequest): Outgoing {
+  const rest = { signature: 0, canGiveUp: false, majority: undefined, right: undefined };
+  return { state: 'VOUCHED', word, own, buffer: payload, inner, ...rest };
 }
 
 export abstract class OutgoingPml extends PairedPml {
@@ -162,13 +168,19 @@ export abstract class OutgoingPml extends PairedPml {
 
   private transmit(message: Outgoing): void {
     message.state = moveMessage(message.state, 'VOUCHED');
-    const { word, own, buffer, signature, canGiveUp } = message;
+    const { word, buffer, signature, canGiveUp } = message;
     this.lastVouched = word;
     this.options.wake();
     if (word.dest === NOBODY) return this.sent(message, undefined);
-    const inner = this.pml.isend(word.dest, word.ctx, word.tag, buffer, word.sync, signature, canGiveUp);
+    const inner = this.pml.isend(this.numberOf(word.dest), word.ctx, word.tag, buffer, word.sync, signature, canGiveUp);
+    this.options.takeovers?.noteLogged();
     message.inner = inner;
     if (inner.done) return this.sent(message, inner);
+    this.followSend(message, inner);
+  }
+
+  protected followSend(message: Outgoing, inner: SendRequest): void {
+    const { own } = message;
     this.leaving.set(own.request as SendRequest, message);
     inner.onDone = () => {
       this.leaving.delete(own.request as SendRequest);

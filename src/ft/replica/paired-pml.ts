@@ -11,6 +11,7 @@ import { Iov } from '../../util/iov.ts';
 import { type CompareMode, type Digest, NOBODY } from './digest.ts';
 import { Link, type Twin } from './link.ts';
 import { movePair, type PairState } from './states.ts';
+import type { Takeovers } from './takeovers.ts';
 import { BatchWriter, decodeBatch, type Ended, type PairRecord } from './wire.ts';
 
 /** How far the lead runs ahead of its shadow, in bytes of what it has received. */
@@ -31,6 +32,8 @@ export interface PairOptions {
   readonly compare: CompareMode;
   readonly digest: Digest;
   readonly aheadBytesMax?: number;
+  /** A shadow takes the place of its lead when that dies; undefined: the job ends. */
+  readonly takeovers?: Takeovers | undefined;
   /** There is something to do: turn() or flush() at the next opportunity. */
   wake(): void;
   /** What was given to the message layer leaves now, as far as it can: the program may compute next. Not within a turn of the engine. */
@@ -96,6 +99,8 @@ export abstract class PairedPml implements MessageLayer {
   /** Those that are not. */
   protected living: readonly Link[];
   protected hasFinished = false;
+  /** Which contexts of the program messages may come for. */
+  protected programAdmits: (ctx: number) => boolean = () => false;
   /** Requests of results that were not the same here as at the two other replicas, whose bytes they have now. */
   private readonly healed = new WeakSet<SendRequest>();
 
@@ -180,10 +185,13 @@ export abstract class PairedPml implements MessageLayer {
     return true;
   }
 
-  /** Receives bytes that belong to a record. `whenHere`: also when they are here at once. */
+  /** Receives bytes that belong to a record. `whenHere`: also when they are here at once; not when their sender has died before. */
   protected receiveBulk({ twin }: Link, buffer: Iov, whenHere: () => void): void {
-    const request = this.pml.irecvInBackground(twin.number, twin.bulkCtx, 0, buffer, whenHere);
-    if (request.done) whenHere();
+    const ended = ({ error }: RecvRequest): void => {
+      if (error === undefined) whenHere();
+    };
+    const request = this.pml.irecvInBackground(twin.number, twin.bulkCtx, 0, buffer, ended);
+    if (request.done) ended(request);
     // Its sender may be waiting for the word that it is posted, and nobody else has the engine say it.
     else this.options.wake();
   }
@@ -272,7 +280,17 @@ export abstract class PairedPml implements MessageLayer {
   }
 
   peer(rank: number): { readonly ended: MultirailError | undefined } {
-    return this.isLead ? this.pml.peer(rank) : { ended: undefined };
+    return this.isLead ? this.pml.peer(this.numberOf(rank)) : { ended: undefined };
+  }
+
+  /** Number of the process that is the lead of that rank now. The program knows the one that was it at the start, by the rank. */
+  protected numberOf(rank: number): number {
+    return this.options.takeovers?.numberOf(rank) ?? rank;
+  }
+
+  /** Rank that a process is a replica of, for the program. */
+  protected rankOf(number: number): number {
+    return this.options.takeovers?.rankOf(number) ?? number;
   }
 
   abstract endPosted(error: MultirailError): void;
@@ -285,10 +303,12 @@ export abstract class PairedPml implements MessageLayer {
 
   /** Of what may come to the program; the pair channel is open as long as there is a pair. */
   set admits(admits: (ctx: number) => boolean) {
+    this.programAdmits = admits;
+    const { takeovers } = this.options;
     const links = new Map(this.links.flatMap((link) => [link.twin.ctx, link.twin.bulkCtx].map((ctx) => [ctx, link])));
     this.pml.admits = (ctx) => {
       const link = links.get(ctx);
-      if (link === undefined) return this.isLead && admits(ctx);
+      if (link === undefined) return (this.isLead && admits(ctx)) || ctx === takeovers?.options.ctx;
       // What one says that was told to leave is dropped as on any context that was freed: it lives, and has its credit back.
       return !link.isLost || this.options.isVoting;
     };

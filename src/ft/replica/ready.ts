@@ -28,6 +28,7 @@ export function endedOf({ own, inner, error, envelope, bytes }: Ready): { readon
     pattern,
     source: -1,
     tag: -1,
+    seq: -1,
     signature: 0,
     cancelled: false,
     error: failure,
@@ -37,12 +38,12 @@ export function endedOf({ own, inner, error, envelope, bytes }: Ready): { readon
   };
   let data: Uint8Array | undefined = bytes;
   if (inner?.kind === 'recv') {
-    const { matchedSource: source, matchedTag: tag, matchedSignature: signature, cancelled, receivedBytes } = inner;
-    ended = { ...ended, source, tag, signature, cancelled, bytes: receivedBytes };
+    const { matchedSource: source, matchedTag: tag, matchedSeq: seq, matchedSignature: signature, cancelled, receivedBytes } = inner;
+    ended = { ...ended, source, tag, seq, signature, cancelled, bytes: receivedBytes };
     if (receivedBytes > 0) data = bytesOf(new Iov(inner.buffer.slice(0, receivedBytes)));
   } else if (envelope !== undefined) {
-    const { source, tag, signature, messageBytes } = envelope;
-    ended = { ...ended, source, tag, signature, bytes: messageBytes };
+    const { source, tag, seq, signature, messageBytes } = envelope;
+    ended = { ...ended, source, tag, seq, signature, bytes: messageBytes };
   }
   const isBulk = (data?.length ?? 0) > INLINE_BYTES_MAX;
   return { ended: { ...ended, data: isBulk ? undefined : data, isBulk, bytes: data?.length ?? ended.bytes }, data };

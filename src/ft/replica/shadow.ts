@@ -1,15 +1,29 @@
 // A shadow, the one of a pair or one of two: nothing of it goes anywhere but to its lead. It says what it would send, and is told what has ended, in the order and
 // at the places of the program at which it ended for the lead. Pure.
 import { MultirailError } from '../../errors.ts';
-import type { Envelope } from '../../pml/records.ts';
+import { PACKET } from '../../pml/hdr.ts';
+import type { Pml } from '../../pml/pml.ts';
+import type { Envelope, LoggedMessage } from '../../pml/records.ts';
 import { RecvRequest, SendRequest } from '../../pml/records.ts';
 import { assert } from '../../util/assert.ts';
 import { Deque } from '../../util/deque.ts';
 import { Iov } from '../../util/iov.ts';
-import { bytesOf, describeWord, firstDifference, type Word } from './digest.ts';
+import { bytesOf, describeWord, firstDifference, NOBODY, type Word } from './digest.ts';
 import type { Link } from './link.ts';
-import { AHEAD_BYTES_MAX, Answer, type Found, type Own, PairedPml, type PairedWait, patternOf, RECORD_BYTES } from './paired-pml.ts';
+import {
+  AHEAD_BYTES_MAX,
+  Answer,
+  type Found,
+  type Own,
+  PairedPml,
+  type PairedWait,
+  type PairOptions,
+  patternOf,
+  RECORD_BYTES,
+} from './paired-pml.ts';
 import { movePair } from './states.ts';
+import { ALL, isTaken, ShadowStreams } from './streams.ts';
+import { OVER_MAX } from './takeovers.ts';
 import type { Ended, PairRecord } from './wire.ts';
 
 interface Burst {
@@ -30,12 +44,56 @@ type Told = Burst | { readonly kind: 'look'; count: number; readonly values: Fou
 /** A message that the lead has not ended. */
 interface Vouched {
   readonly word: Word;
+  /** Of a synchronous one: its copy. */
+  readonly logged: LoggedMessage | undefined;
   /** The program's memory; a copy, where its request has ended before the message could leave. */
   buffer: Iov;
 }
 
+/** What a shadow has begun and not ended, for the lead that it becomes. */
+export interface Inheritance {
+  readonly requests: number;
+  readonly messages: number;
+  readonly calls: number;
+  readonly counters: PairedPml['counters'];
+  readonly hasFinished: boolean;
+  readonly admits: (ctx: number) => boolean;
+  readonly lastVouched: Pick<Word, 'message' | 'dest' | 'tag' | 'bytes'> | undefined;
+  /** In their order. */
+  readonly open: readonly OpenRequest[];
+}
+
+/** A request that has not ended, and what is to be begun again of it. */
+export type OpenRequest = { readonly own: Own; readonly expired: MultirailError | undefined } & (
+  | { readonly kind: 'recv'; readonly request: RecvRequest; readonly envelope: Envelope | undefined }
+  | { readonly kind: 'send'; readonly request: SendRequest; readonly word: Word | undefined; readonly logged: LoggedMessage | undefined }
+  | { readonly kind: 'probe'; readonly answer: Answer; readonly pattern: Pattern }
+  | { readonly kind: 'condition'; readonly test: () => boolean }
+  /** Whoever has asked for the value makes it. */
+  | { readonly kind: 'value' }
+);
+
+/** What a probe looks for. */
+interface Pattern {
+  readonly source: number;
+  readonly ctx: number;
+  readonly tag: number;
+}
+
 export class ShadowPml extends PairedPml {
   readonly isLead = false;
+  /** Undefined: it cannot take the place of its lead. */
+  private readonly streams: ShadowStreams | undefined;
+  private readonly probes = new Map<Answer, Pattern>();
+  private readonly conditions = new Map<Answer, () => boolean>();
+  private readonly expired = new WeakMap<Own['request'], MultirailError>();
+  /** Receives of what matched probes have taken. */
+  private readonly matched = new Map<RecvRequest, Envelope>();
+
+  constructor(pml: Pml, options: PairOptions) {
+    super(pml, options);
+    this.streams = options.takeovers && new ShadowStreams(options.takeovers.options.log);
+  }
   private readonly told = new Deque<Told>();
   private building: Ended[] = [];
   private readonly sends = new Map<number, Vouched>();
@@ -49,7 +107,7 @@ export class ShadowPml extends PairedPml {
 
   // ---------------------------------------------------------------- requests
 
-  isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false): SendRequest {
+  isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false, signature = 0): SendRequest {
     const request = new SendRequest(rank, tag, buffer.bytes);
     const own = this.begin(request, 0);
     const message = ++this.messageCount;
@@ -57,7 +115,7 @@ export class ShadowPml extends PairedPml {
     this.options.beforeSend?.(message, buffer);
     const digest = this.options.digest(buffer);
     const word: Word = { request: own.number, message, ctx, dest: rank, tag, bytes: buffer.bytes, sync, digest };
-    this.sends.set(message, { word, buffer });
+    this.sends.set(message, { word, buffer, logged: rank === NOBODY ? undefined : this.streams?.sent(word, buffer, signature) });
     if (this.say(digest.length).vouch(word)) this.sayBulk(digest);
     this.options.wake();
     return request;
@@ -72,32 +130,43 @@ export class ShadowPml extends PairedPml {
   imrecv(envelope: Envelope, buffer: Iov): RecvRequest {
     const request = new RecvRequest(envelope.ctx, envelope.source, envelope.tag, buffer);
     this.begin(request, patternOf('matched', envelope.ctx, envelope.source, envelope.tag, buffer.bytes));
+    if (this.streams !== undefined) this.matched.set(request, envelope);
     return request;
   }
 
   probe(source: number, ctx: number, tag: number, takes: boolean): Answer {
     const answer = new Answer();
     this.begin(answer, patternOf(takes ? 'mprobe' : 'probe', ctx, source, tag, 0), takes);
-    this.contexts.set(answer, ctx);
+    this.probes.set(answer, { source, ctx, tag });
     return answer;
   }
 
-  /** Of probes. */
-  private readonly contexts = new WeakMap<Answer, number>();
-
-  when(): Answer {
+  when(test: () => boolean): Answer {
     const answer = new Answer();
     this.begin(answer, patternOf('condition', 0, 0, 0, 0));
+    this.conditions.set(answer, test);
     return answer;
   }
 
   /** Only the lead makes values. */
   settleValue(): void {}
 
-  /** Timers and signals are those of the lead. */
-  giveUp(): void {}
-  expire(): void {}
-  expireAnswer(): void {}
+  /** Timers and signals are those of the lead. This process has only to know that their time has come if it is the lead itself. */
+  giveUp(request: SendRequest, error: MultirailError): void {
+    this.noteExpired(request, error);
+  }
+
+  expire(request: RecvRequest, error: MultirailError): void {
+    this.noteExpired(request, error);
+  }
+
+  expireAnswer(answer: Answer, error: MultirailError): void {
+    this.noteExpired(answer, error);
+  }
+
+  private noteExpired(request: Own['request'], error: MultirailError): void {
+    if (!request.done) this.expired.set(request, error);
+  }
 
   cancel(): boolean {
     throw new Error('a shadow cancels by look()');
@@ -163,6 +232,13 @@ export class ShadowPml extends PairedPml {
       case 'FINISHED':
         link.finished = record;
         return;
+      case 'TELL':
+        return this.tellTaken();
+      case 'PEER_HAS': {
+        const { peer, ...taken } = record.taken;
+        this.options.takeovers?.options.log.dropTaken(peer, (ctx, seq) => isTaken(taken, ctx, seq));
+        return;
+      }
       case 'LEAVE':
         // The other shadow hears it, too.
         if (record.number === this.options.self) this.leave(record.text);
@@ -170,6 +246,17 @@ export class ShadowPml extends PairedPml {
       default:
         assert(false, `a lead says ${record.kind}`);
     }
+  }
+
+  /** What the program has received is not asked for any more. */
+  private tellTaken(): void {
+    const { streams, options } = this;
+    for (const taken of streams?.news() ?? []) {
+      // What the program has sent to itself.
+      if (taken.peer === options.rank || taken.peer === ALL) streams?.log.dropTaken(options.rank, (ctx, seq) => isTaken(taken, ctx, seq));
+      if (taken.peer !== options.rank) this.say().taken(taken);
+    }
+    this.options.wake();
   }
 
   protected taken(): void {
@@ -223,7 +310,9 @@ export class ShadowPml extends PairedPml {
       const data = ended.data ?? head.values.get(ended.request);
       if (request.kind === 'recv' && ended.data !== undefined) request.buffer.copyIn(0, ended.data);
       if (request.kind === 'send' && data !== undefined) this.takeRight(request, ended.request, data);
-      const envelope = request.kind === 'answer' && ended.source >= 0 ? this.envelopeOf(request, ended) : undefined;
+      const envelope = request.kind === 'answer' && ended.source >= 0 ? this.envelopeOf(own, request, ended) : undefined;
+      if (request.kind === 'recv') this.noteReceived(request, ended);
+      else if (request.kind === 'answer') this.forget(request);
       this.fill(own, data === ended.data ? ended : { ...ended, data }, envelope);
     }
     this.consume(this.sizeOf(head.ended));
@@ -268,14 +357,29 @@ export class ShadowPml extends PairedPml {
     this.options.wake();
   }
 
-  /** What the lead has found, as far as it can be seen of a message that is not here. */
-  private envelopeOf(answer: Answer, { source, tag, signature, bytes }: Pick<Ended, 'source' | 'tag' | 'signature' | 'bytes'>): Envelope {
-    return { ctx: this.contexts.get(answer) ?? 0, source, tag, signature, messageBytes: bytes } as unknown as Envelope;
+  private noteReceived(request: RecvRequest, { source, seq }: Pick<Ended, 'source' | 'seq'>): void {
+    this.matched.delete(request);
+    if (seq >= 0) this.streams?.received(source, request.ctx, seq);
   }
 
-  /** As envelopeOf(), of a look. */
-  lookedUp(ctx: number, [source, tag, signature, messageBytes]: Found): Envelope {
-    return { ctx, source, tag, signature, messageBytes } as unknown as Envelope;
+  private forget(answer: Answer): void {
+    this.probes.delete(answer);
+    this.conditions.delete(answer);
+  }
+
+  /** What the lead has found, as far as it can be seen of a message that is not here. */
+  private envelopeOf({ takes }: Own, answer: Answer, { source, tag, signature, bytes, seq }: Ended): Envelope {
+    return this.found(this.probes.get(answer)?.ctx ?? 0, [source, tag, signature, bytes, seq], takes);
+  }
+
+  /** What a look of the lead has found. `takes`: it has taken it out of its queue. */
+  found(ctx: number, [source, tag, signature, messageBytes, seq]: Found, takes: boolean): Envelope {
+    const envelope = {
+      ...{ type: PACKET.MATCH, ctx, source, tag, seq, signature, messageBytes, flags: 0, charge: 0, isHole: true },
+      ...{ payload: new Uint8Array(0), senderSlot: 0, senderGeneration: 0, windows: [] },
+    } as unknown as Envelope;
+    if (takes) this.streams?.probed(source, envelope);
+    return envelope;
   }
 
   /** What the lead's look found in this place; undefined: it is not known yet. */
@@ -334,9 +438,18 @@ export class ShadowPml extends PairedPml {
   }
 
   protected lookAtEnd(): void {
+    this.lookBehindEnd();
     if (this.state !== 'FINISHING' || this.links[0].finished === undefined) return;
     for (const { request } of this.open.values()) if (request.kind === 'send') return;
     this.state = movePair(this.state, 'FINISHED');
+  }
+
+  /** What the lead does in a call that this program does not come to any more waits for ever. */
+  private lookBehindEnd(): void {
+    const head = this.hasFinished ? this.told.peek() : undefined;
+    if (head === undefined || (head.kind === 'burst' && head.call <= this.callCount)) return;
+    const where = head.kind === 'look' ? 'a call that looks' : `call ${head.call}`;
+    this.differs(`the ${this.options.name} has come to its end after ${this.callCount} calls, and the lead is in ${where}`);
   }
 
   endPosted(error: MultirailError): void {
@@ -349,11 +462,59 @@ export class ShadowPml extends PairedPml {
     }
   }
 
-  /** What comes to the lead, and its contexts, are the lead's affair. */
+  // ---------------------------------------------------------------- the place of the lead
+
+  /** The lead has died: what it has said and was not read is dropped. */
+  leadDied(): void {
+    for (const { twin } of this.links) for (const ctx of [twin.ctx, twin.bulkCtx]) this.pml.freeContext(ctx);
+  }
+
+  /**
+   * What goes on under the lead that this process becomes. What the old one has said and the program has not come to is no matter: nobody else was told
+   * of it, since nothing leaves that this program has not come to.
+   */
+  get inheritance(): Inheritance {
+    const { requestCount: requests, messageCount: messages, callCount: calls, counters, hasFinished, lastVouched } = this;
+    const open = [...this.open.values()].map((own) => this.openRequest(own));
+    return { requests, messages, calls, counters, hasFinished, lastVouched, admits: this.programAdmits, open };
+  }
+
+  private openRequest(own: Own): OpenRequest {
+    const { request } = own;
+    const common = { own, expired: this.expired.get(request) };
+    if (request.kind === 'recv') return { ...common, kind: 'recv', request, envelope: this.matched.get(request) };
+    if (request.kind === 'send') {
+      for (const { word, logged } of this.sends.values())
+        if (word.request === own.number) return { ...common, kind: 'send', request, word, logged };
+      return { ...common, kind: 'send', request, word: undefined, logged: undefined };
+    }
+    const pattern = this.probes.get(request);
+    if (pattern !== undefined) return { ...common, kind: 'probe', answer: request, pattern };
+    const test = this.conditions.get(request);
+    return test === undefined ? { ...common, kind: 'value' } : { ...common, kind: 'condition', test };
+  }
+
+  /** The numbers and copies that the lead goes on with. */
+  get ownStreams(): ShadowStreams {
+    assert(this.streams !== undefined, 'a shadow takes the place of its lead, and has counted nothing');
+    return this.streams;
+  }
+
+  /** What comes to the lead is the lead's affair. */
   endPostedToAny(): void {}
   revokeContext(): void {}
-  freeContext(): void {}
-  releaseContext(): void {}
+
+  freeContext(ctx: number): void {
+    // Messages may come for it when this process is a lead.
+    this.pml.freeContext(ctx);
+    this.releaseContext(ctx);
+  }
+
+  releaseContext(ctx: number): void {
+    this.streams?.contextOver(ctx);
+    if ((this.streams?.overCount ?? 0) >= OVER_MAX) this.tellTaken();
+  }
+
   isContextQuiet(): boolean {
     return true;
   }

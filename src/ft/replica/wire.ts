@@ -1,5 +1,5 @@
 // What the replicas of a rank say to each other, in batches: one for each turn in which there is something to say. A batch is a row of
-// records; a number has seven bits a byte, lowest first, and one that may be negative comes with one added. Version 1:
+// records; a number has seven bits a byte, lowest first, and one that may be negative comes with three added. Version 2:
 //
 //   version u8, then records: kind u8, and what the table below says
 //
@@ -8,8 +8,9 @@
 import { MultirailError } from '../../errors.ts';
 import { putVarint, VarintReader } from '../../util/varint.ts';
 import type { Word } from './digest.ts';
+import type { TakenNumbers } from './streams.ts';
 
-export const BATCH_VERSION = 1;
+export const BATCH_VERSION = 2;
 /** A batch is no longer. */
 export const BATCH_BYTES_MAX = 65_536;
 /** Bytes of a record that travel with it. */
@@ -47,6 +48,12 @@ export const RECORD = {
   HERE: 43,
   /** Lead of two shadows: the one whose process has that number is to end itself: number, text. */
   LEAVE: 44,
+  /** Shadow, when it is asked by TELL: of what that lead has sent on a context, all below a number is received: lead + 3, ctx, number + 1; 0: all. */
+  TAKEN: 45,
+  /** Lead: of what was sent to that lead on a context, all below a number is never asked for again: as TAKEN. */
+  PEER_HAS: 46,
+  /** Lead: what have you received? */
+  TELL: 47,
 } as const;
 
 /** How a request has ended. */
@@ -56,6 +63,8 @@ export interface Ended {
   readonly pattern: number;
   readonly source: number;
   readonly tag: number;
+  /** Number of the message in its flow; -1: there is no message. */
+  readonly seq: number;
   readonly signature: number;
   readonly cancelled: boolean;
   readonly error: { readonly code: string; readonly text: string; readonly peer: number | undefined } | undefined;
@@ -80,6 +89,8 @@ export type PairRecord =
   | { readonly kind: 'ASK' }
   | { readonly kind: 'HERE'; readonly requests: number }
   | { readonly kind: 'LEAVE'; readonly number: number; readonly text: string }
+  | { readonly kind: 'TAKEN' | 'PEER_HAS'; readonly taken: TakenNumbers }
+  | { readonly kind: 'TELL' }
   | { readonly kind: 'FINISHED'; readonly messages: number; readonly requests: number };
 
 const SYNC = 1;
@@ -150,11 +161,11 @@ export class BatchWriter {
     this.put(message);
   }
 
-  forward({ request, pattern, source, tag, signature, cancelled, error, bytes, data, isBulk }: Ended): void {
+  forward({ request, pattern, source, tag, seq, signature, cancelled, error, bytes, data, isBulk }: Ended): void {
     this.begin(RECORD.FORWARD, (data?.length ?? 0) + TEXT_BYTES_MAX);
     const flags =
       (cancelled ? CANCELLED : 0) | (error === undefined ? 0 : HAS_ERROR) | (isBulk ? IS_BULK : 0) | (data === undefined ? 0 : HAS_DATA);
-    for (const value of [request, pattern, source + OFFSET, tag + OFFSET, signature, flags, bytes]) this.put(value);
+    for (const value of [request, pattern, source + OFFSET, tag + OFFSET, seq + OFFSET, signature, flags, bytes]) this.put(value);
     if (data !== undefined) this.putBytes(data);
     if (error === undefined) return;
     this.putText(error.code);
@@ -218,6 +229,25 @@ export class BatchWriter {
     this.putText(text);
   }
 
+  taken(taken: TakenNumbers): void {
+    this.takenNumbers(RECORD.TAKEN, taken);
+  }
+
+  peerHas(taken: TakenNumbers): void {
+    this.takenNumbers(RECORD.PEER_HAS, taken);
+  }
+
+  private takenNumbers(kind: number, { peer, ctx, below }: TakenNumbers): void {
+    this.begin(kind);
+    this.put(peer + OFFSET);
+    this.put(ctx);
+    this.put(below === undefined ? 0 : below + 1);
+  }
+
+  tell(): void {
+    this.begin(RECORD.TELL);
+  }
+
   finished(messages: number, requests: number): void {
     this.begin(RECORD.FINISHED);
     this.put(messages);
@@ -253,6 +283,10 @@ export function decodeBatch(bytes: Uint8Array): PairRecord[] {
   const version = reader.byte();
   if (version !== BATCH_VERSION) throw broken(`version ${version}, expected ${BATCH_VERSION}`);
   const records: PairRecord[] = [];
+  const takenNumbers = (): TakenNumbers => {
+    const [peer, ctx, number] = [take(), take(), take()];
+    return { peer: peer - OFFSET, ctx, below: number === 0 ? undefined : number - 1 };
+  };
   const one = (kind: number): PairRecord => {
     switch (kind) {
       case RECORD.VOUCH: {
@@ -272,7 +306,16 @@ export function decodeBatch(bytes: Uint8Array): PairRecord[] {
       case RECORD.VOUCHED:
         return { kind: 'VOUCHED', message: take() };
       case RECORD.FORWARD: {
-        const [request, pattern, source, tag, signature, flags, length] = [take(), take(), take(), take(), take(), take(), take()];
+        const [request, pattern, source, tag, seq, signature, flags, length] = [
+          take(),
+          take(),
+          take(),
+          take(),
+          take(),
+          take(),
+          take(),
+          take(),
+        ];
         const data = (flags & HAS_DATA) === 0 ? undefined : piece(take());
         const error = (flags & HAS_ERROR) === 0 ? undefined : { code: text(), text: text(), peer: take() - OFFSET };
         return {
@@ -282,6 +325,7 @@ export function decodeBatch(bytes: Uint8Array): PairRecord[] {
             pattern,
             source: source - OFFSET,
             tag: tag - OFFSET,
+            seq: seq - OFFSET,
             signature,
             cancelled: (flags & CANCELLED) !== 0,
             error: error && { ...error, peer: error.peer < 0 ? undefined : error.peer },
@@ -316,6 +360,12 @@ export function decodeBatch(bytes: Uint8Array): PairRecord[] {
         return { kind: 'HERE', requests: take() };
       case RECORD.LEAVE:
         return { kind: 'LEAVE', number: take(), text: text() };
+      case RECORD.TAKEN:
+        return { kind: 'TAKEN', taken: takenNumbers() };
+      case RECORD.PEER_HAS:
+        return { kind: 'PEER_HAS', taken: takenNumbers() };
+      case RECORD.TELL:
+        return { kind: 'TELL' };
       case RECORD.FINISHED:
         return { kind: 'FINISHED', messages: take(), requests: take() };
       default:

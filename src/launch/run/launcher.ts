@@ -16,6 +16,7 @@ import { watchServer } from '../watch/observer.ts';
 import { WaitsGatherer } from '../watch/waits-gather.ts';
 import { resolveCommand } from './command.ts';
 import { RankGuard } from './guard.ts';
+import { JobReplicas } from './job-replicas.ts';
 import { type JobResult, UNMET_KILLS_CODE } from './job-result.ts';
 import { checkKills, Killer } from './kill-plan.ts';
 import { LinePrefixer, pumpInput } from './output.ts';
@@ -98,6 +99,8 @@ class LocalJob implements RunningJob {
   private readonly respawnsMax: number;
   private respawned = 0;
   private haveStandbysEnded = false;
+  /** All have told each other their addresses: before that nobody can do without anybody. */
+  private haveMet = false;
   private readonly stdout: Writable;
   private readonly stderr: Writable;
   private readonly forwarded = new Set<NodeJS.Signals>();
@@ -116,6 +119,7 @@ class LocalJob implements RunningJob {
   private wasTold = false;
   private killer: Killer | undefined;
   private readonly workers: Workers;
+  private readonly replicas: JobReplicas;
   private interrupts = 0;
   private killTimer: NodeJS.Timeout | undefined;
   private resolveResult!: (result: JobResult) => void;
@@ -146,6 +150,14 @@ class LocalJob implements RunningJob {
     this.params = processes.params;
     this.size = processes.size;
     this.workers = new Workers(processes.size, processes.spares);
+    const { replicas = 1 } = options;
+    this.replicas = new JobReplicas({
+      replicas,
+      ranks: size,
+      takesOver: replicas === 2 && this.params.bool('ft_takeover'),
+      isLiving: (number) => this.ranks.get(number)?.exited === false,
+      say: (text) => this.say(text),
+    });
     this.stdout = options.stdout ?? process.stdout;
     this.stderr = options.stderr ?? process.stderr;
     this.result = new Promise((resolve) => {
@@ -226,6 +238,9 @@ class LocalJob implements RunningJob {
       });
       this.server.on('met', () => this.killer?.begin());
     }
+    this.server.on('met', () => {
+      this.haveMet = true;
+    });
     const gatherer = new WaitsGatherer(this.server, {
       say: (text) => this.say(text),
       jsonFile: this.params.string('mpi_waits_json_file'),
@@ -330,7 +345,7 @@ class LocalJob implements RunningJob {
     this.options.observer?.spawned?.(rank, process.pid);
     this.ranks.set(rank, process);
     this.pids[rank] = process.pid;
-    this.routeOutput(child.stdout, this.stdout, rank);
+    this.routeOutput(this.replicas.output(rank, child.stdout), this.stdout, rank);
     this.routeOutput(child.stderr, this.stderr, rank);
     // A rank that failed while others were being spawned ends the job: this one too.
     if (this.state === JOB.ENDING) child.kill('SIGTERM');
@@ -467,7 +482,7 @@ class LocalJob implements RunningJob {
       code === TOLD_TO_END_CODE ? 'was told to end' : signal === undefined ? `exited with code ${code}` : `was killed by ${signal}`;
     const text = lost === undefined ? `${name} ${how}` : `${name}: ${lost}`;
     const exitCode = signal === undefined ? (code ?? 1) : 128 + constants.signals[signal];
-    if (this.isShadowLost(rank, text, isDeath)) return;
+    if (this.haveMet && this.replicas.survives(rank, text, isDeath && !finalized)) return;
     if (died) {
       this.say(`${text}; the other ranks go on`);
       this.died++;
@@ -486,18 +501,6 @@ class LocalJob implements RunningJob {
     this.end(text, exitCode);
   }
 
-  /** A shadow is gone, and its rank goes on without it. Where another shadow is left, also when it has ended with a code: two do not do so. */
-  private isShadowLost(rank: number, text: string, isDeath: boolean): boolean {
-    const shadowOf = this.starter.shadowOf(rank);
-    if (shadowOf === undefined) return false;
-    if (this.starter.siblingsOf(rank).some((other) => this.ranks.get(other)?.exited === false)) {
-      this.say(`${text}; the rank goes on with its other shadow`);
-      return true;
-    }
-    if (isDeath) this.say(`${text}; the rank goes on by itself: what it sends is compared with nothing any more`);
-    return isDeath;
-  }
-
   // --- end
 
   private async finish(): Promise<void> {
@@ -513,7 +516,8 @@ class LocalJob implements RunningJob {
     const timeout = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, OUTPUT_DRAIN_MS);
     });
-    await Promise.race([Promise.all([...this.ranks.values()].map(({ child }) => child.closed)), timeout]);
+    const closed = Promise.all([...this.ranks.values()].map(({ child }) => child.closed));
+    await Promise.race([closed.then(() => this.replicas.drained()), timeout]);
     clearTimeout(timer);
     for (const { child } of this.ranks.values()) child.release();
     this.starter.close();

@@ -105,7 +105,7 @@ export class RankStarter {
 
   /** Starts a process in its place. `more`: further environment. ERR_LAUNCH: it cannot be started. */
   async start(rank: number, more: Readonly<Record<string, string>>): Promise<{ child: RankChild; isHere: boolean }> {
-    const { rankCommand, command, cwd, secret, stdout, stderr, say } = this.options;
+    const { rankCommand, command, cwd, secret, stderr, say } = this.options;
     const spec: RankSpec = {
       rank,
       command: [...(rankCommand?.(rank) ?? []), ...command],
@@ -113,7 +113,7 @@ export class RankStarter {
       env: { ...this.environment(rank), ...more },
       secret,
       stdin: this.stdinMode(rank),
-      stdout: this.shadowOf(rank) !== undefined ? 'ignore' : this.outputMode(stdout),
+      stdout: this.stdoutMode(rank),
       stderr: this.outputMode(stderr),
     };
     const remote = this.hosts.get(this.places[rank].host);
@@ -199,13 +199,6 @@ export class RankStarter {
     return processName(number, this.options.size, this.options.replicas ?? 1);
   }
 
-  /** The other shadows of the rank of that one. */
-  siblingsOf(number: number): number[] {
-    const { replicas = 1 } = this.options;
-    const shadows = Array.from({ length: replicas - 1 }, (_, i) => (number % this.ranks) + (i + 1) * this.ranks);
-    return shadows.filter((other) => other !== number);
-  }
-
   /** What a process is called in front of its lines. */
   labelOf(number: number): string {
     const shadowOf = this.shadowOf(number);
@@ -220,6 +213,12 @@ export class RankStarter {
     if (rank >= this.options.size || target === 'none' || (target !== 'all' && target !== rank % this.ranks)) return 'ignore';
     // One reader may have our input itself, a terminal included; several need copies.
     return target === 'all' || this.options.stdin !== undefined || replicas > 1 ? 'pipe' : 'inherit';
+  }
+
+  private stdoutMode(rank: number): StdioMode {
+    // Of two replicas either may have the place of the lead at the end.
+    if (this.options.replicas === 2 && this.options.params.bool('ft_takeover')) return 'pipe';
+    return this.shadowOf(rank) !== undefined ? 'ignore' : this.outputMode(this.options.stdout);
   }
 
   private outputMode(sink: RunOptions['stdout']): StdioMode {

@@ -37,6 +37,11 @@ export const FT_PARAMS = {
     1000,
     'A replica that is waited for is late when it has used so many times the processor time that the other one had used, and a second at least; 0 = it never is.',
   ),
+  ft_takeover: bool(
+    'user',
+    true,
+    'Of two replicas the shadow takes the place of its lead when that dies: leads keep copies of what they send, as far as they may be asked for again, in ft_log_bytes_max at most. The same at all ranks.',
+  ),
   ft_inject: string(
     'developer',
     '',
@@ -143,6 +148,6 @@ export const FT_PARAMS = {
     'bytes',
     65_536,
     2 ** 48,
-    'Memory of a rank for the log of its messages since the last committed save, under asynchronous recovery; at three quarters a save is due at the next look, and what does not fit is sent without log, so that a failure takes all ranks back.',
+    'Memory of a rank for the log of its messages since the last committed save, under asynchronous recovery; at three quarters a save is due at the next look, and what does not fit is sent without log, so that a failure takes all ranks back. Of two replicas: for copies that a shadow in the place of its lead may ask for; when it is full, the death of a lead ends the job.',
   ),
 } as const satisfies ParamRows;

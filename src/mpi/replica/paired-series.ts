@@ -1,7 +1,6 @@
 // What multirail/ft drives saves by where each rank is two or three processes: whether anything of the program is on its way, which the lead says
 // for all, and what they cannot make alike.
 import { MultirailError } from '../../errors.ts';
-import { idOf } from '../contexts.ts';
 import { ProgramTraffic } from '../ft/program-traffic.ts';
 import type { ProcessState } from '../process-state.ts';
 import type { Replica } from './replica.ts';
@@ -19,8 +18,6 @@ export class PairedSeries extends ProgramTraffic {
     if (replica === undefined) throw new MultirailError('ERR_INTERNAL', 'this rank is one process');
     this.pair = replica;
     this.replica = replica.face;
-    // What the two tell each other is not the program's.
-    for (const { ctx } of replica.pml.options.twins) this.own.add(idOf(ctx));
     this.process = replica.pml.options.self;
   }
 
@@ -31,6 +28,7 @@ export class PairedSeries extends ProgramTraffic {
 
   override underWay(textsMax: number): string[] {
     const texts = super.underWay(textsMax);
+    if (!this.pair.isSettled && texts.length < textsMax) texts.push('what a shadow in the place of its lead has not asked for yet');
     const { unvouched } = this.pair.pml;
     if (unvouched > 0 && texts.length < textsMax) texts.push(`${unvouched} messages for which a shadow has not vouched`);
     return texts;

@@ -1,12 +1,14 @@
 // A process as one of two or three replicas of a rank: the paired layer over its PML, driven from its event loop.
 import { createHash } from 'node:crypto';
 import type { MultirailError } from '../../errors.ts';
+import { SendLog } from '../../ft/log/send-log.ts';
 import { type CompareMode, crc32cDigest, type Digest, fullDigest } from '../../ft/replica/digest.ts';
 import { LeadPml } from '../../ft/replica/lead.ts';
 import type { Link, Twin } from '../../ft/replica/link.ts';
 import type { PairOptions } from '../../ft/replica/paired-pml.ts';
 import { type Place, twinsOf } from '../../ft/replica/pairs.ts';
 import { ShadowPml } from '../../ft/replica/shadow.ts';
+import { Takeovers } from '../../ft/replica/takeovers.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import type { ParamTable } from '../../params.ts';
 import type { Envelope } from '../../pml/records.ts';
@@ -15,7 +17,9 @@ import type { Iov } from '../../util/iov.ts';
 import { replicaText } from '../../util/replica-names.ts';
 import type { AddressBook } from '../address-book.ts';
 import { type CallOptions, timeoutError, watchEnd } from '../constants.ts';
-import { ctxOf, OBJECT, USER } from '../contexts.ts';
+import { ctxOf, idOf, OBJECT, USER } from '../contexts.ts';
+import { exportableMemory } from '../exportable-memory.ts';
+import { type BulletinChannel, type BulletinReader, followBulletin } from '../ft/bulletin-reader.ts';
 import { checkProcess, type ProcessId } from '../ft/process-watch.ts';
 import type { RuntimeDriver, RuntimeJob } from '../runtime-options.ts';
 import { PairedWaiter } from './paired-waiter.ts';
@@ -24,6 +28,10 @@ import { processorMs, TOE_LOOK_MS, ToeWatch } from './toe-watch.ts';
 
 /** Id of the contexts of the pair channel to a first shadow, and of that to a second one: no communicator has them, their ids begin at 16,384. */
 const PAIR_ID = 2;
+/** Id of the context on which leads say to each other what they have. */
+const TAKEOVER_ID = 4;
+const SLAB_BYTES_MAX = 1024 * 1024;
+const SLABS_MIN = 64;
 /** How long the shadow is given to say what it would have sent. */
 const EVIDENCE_MS = 2000;
 /** How long a shadow that was told to leave is given to do so. */
@@ -35,6 +43,12 @@ export interface ReplicaHooks {
   onDiverged(error: MultirailError): void;
   /** This process is not in the majority: it is to end, and the job goes on. */
   onLeave(error: MultirailError): void;
+  /** This process has taken the place of its lead: the layer under its communicators is another one. */
+  onTakeover(): void;
+  /** A lead has died, and its rank cannot go on: the job is to end. */
+  onLost(error: MultirailError): void;
+  /** That process is dead, as another one says that was told of it. */
+  onDead(number: number): void;
   warn(text: string): void;
   readonly beforeSend?: ((message: number, buffer: Iov) => void) | undefined;
 }
@@ -56,7 +70,8 @@ interface Pattern {
 
 export class ReplicaProcess {
   readonly place: Place;
-  readonly pml: LeadPml | ShadowPml;
+  /** Another one once this process has taken the place of its lead. */
+  pml: LeadPml | ShadowPml;
   readonly waiter: PairedWaiter;
   readonly face: Replica;
   private readonly engine: Engine;
@@ -72,12 +87,18 @@ export class ReplicaProcess {
   private readonly here = new Map<number, ProcessId>();
   /** What was told to leave, and when it is killed. */
   private readonly leaving = new Map<number, number>();
+  private readonly hooks: ReplicaHooks;
+  private readonly takeovers: Takeovers | undefined;
+  private bulletin: BulletinReader | undefined;
 
   constructor(place: Place, job: RuntimeJob, params: ParamTable, engine: Engine, driver: RuntimeDriver, hooks: ReplicaHooks) {
     this.place = place;
     this.engine = engine;
     this.driver = driver;
+    this.hooks = hooks;
     this.factor = params.int('ft_toe_cpu');
+    const bytesMax = params.int('ft_log_bytes_max');
+    if (params.int('ft_replicas') === 2 && params.bool('ft_takeover')) this.takeovers = this.makeTakeovers(job.rank, place, bytesMax);
     const compare = params.string('ft_compare') as CompareMode;
     const replicas = params.int('ft_replicas');
     const { rank, ranks } = place;
@@ -95,6 +116,7 @@ export class ReplicaProcess {
       isVoting: replicas > 2,
       compare,
       digest: DIGESTS[compare],
+      takeovers: this.takeovers,
       wake: () => this.wake(),
       push: () => engine.serveCommands(),
       onDiverged: (error) => hooks.onDiverged(error),
@@ -108,16 +130,55 @@ export class ReplicaProcess {
       },
       beforeSend: hooks.beforeSend,
     };
-    this.pml = place.role === 'lead' ? new LeadPml(engine.pml, options) : new ShadowPml(engine.pml, options);
-    this.waiter = new PairedWaiter(engine, driver, params.int('mpi_blocking_spin_us'), this.pml);
-    this.face = new Replica(place, this.pml, this.waiter, () => this.wake());
+    if (place.role === 'lead') {
+      const lead = new LeadPml(engine.pml, options);
+      this.pml = lead;
+      this.takeovers?.begin(lead);
+    } else this.pml = new ShadowPml(engine.pml, options);
+    this.waiter = new PairedWaiter(engine, driver, params.int('mpi_blocking_spin_us'), () => this.pml);
+    this.face = new Replica(
+      place,
+      () => this.pml,
+      this.waiter,
+      () => this.wake(),
+    );
     driver.atRest = () => this.rest();
   }
 
+  private makeTakeovers(self: number, { role, ranks }: Place, bytesMax: number): Takeovers {
+    const { engine, hooks } = this;
+    const ids = new Set([PAIR_ID, PAIR_ID + 1, TAKEOVER_ID]);
+    const log = new SendLog({
+      bytesMax,
+      slabBytes: Math.min(SLAB_BYTES_MAX, Math.max(4096, Math.floor(bytesMax / SLABS_MIN))),
+      ...(role === 'lead' ? { exportable: exportableMemory(engine) } : {}),
+      onPressure: (kind) => {
+        if (kind === 'given up')
+          hooks.warn(
+            `the log of process ${self} is full (${bytesMax} bytes, ft_log_bytes_max): its messages are not kept any more, and the death of a lead ends the job; allow more, or receive what was sent sooner`,
+          );
+      },
+    });
+    return new Takeovers(engine.pml, {
+      self,
+      ranks,
+      ctx: ctxOf(TAKEOVER_ID, USER),
+      covers: (ctx) => !ids.has(idOf(ctx)),
+      log,
+      logBytesMax: bytesMax,
+      wake: () => this.wake(),
+      onLeadDead: (rank) => hooks.onDead(rank),
+      onLost: (error) => hooks.onLost(error),
+    });
+  }
+
   /** All have met: the pair channel is open. Whether another replica is late can be known on the same host alone. */
-  start(book: Pick<AddressBook, 'hostOf' | 'entryOf'> | undefined, hostId: string): void {
+  start(book: Pick<AddressBook, 'hostOf' | 'entryOf'> | undefined, hostId: string, oob: BulletinChannel | undefined): void {
     this.pml.start();
     this.wake();
+    // The event loop does not run in a blocking call, and the death of another replica has to be heard there, too.
+    this.bulletin = followBulletin(this.engine.poller, oob, (told) => this.engine.oncePolled(told));
+    this.bulletin?.dial();
     for (const link of this.pml.links) {
       const { number } = link.twin;
       const twin = book?.hostOf(number) === hostId ? checkProcess(book.entryOf(number).process) : undefined;
@@ -166,12 +227,41 @@ export class ReplicaProcess {
     }
   }
 
-  /** A process has died. A lead goes on without it; a shadow whose lead it was ends with the job. */
-  died(number: number): void {
-    if (!this.pml.links.some(({ twin }) => twin.number === number)) return;
+  /** Number of the process that is the lead of that rank now. */
+  numberOf(rank: number): number {
+    return this.takeovers?.numberOf(rank) ?? rank;
+  }
+
+  /** Every shadow that has taken the place of its lead has said what it has, as far as this process knows. */
+  get isSettled(): boolean {
+    return this.takeovers?.isSettled !== false;
+  }
+
+  /**
+   * A process has ended. A lead goes on without its shadow, a shadow in the place of its lead, and the others with whoever is left of a rank. `fail`: the
+   * message layer is to take it for dead. `isDeath`: by a signal, or with its host; who exits with a code ends the job.
+   */
+  died(number: number, isDeath: boolean, fail: () => void): void {
+    const { pml, takeovers, place } = this;
     this.leaving.delete(number);
-    if (this.pml instanceof LeadPml) this.pml.shadowDied(number);
+    if (isDeath && takeovers !== undefined) takeovers.died(number, fail);
+    else fail();
+    if (pml.links.some(({ twin }) => twin.number === number)) {
+      if (pml instanceof LeadPml) pml.shadowDied(number);
+      else if (isDeath && takeovers !== undefined && !pml.isDiverged && number === place.rank) this.takeOver(pml, takeovers);
+    }
     this.wake();
+  }
+
+  /** The lead is dead, and this process goes on in its place. */
+  private takeOver(shadow: ShadowPml, takeovers: Takeovers): void {
+    const lead = new LeadPml(this.engine.pml, { ...shadow.options, name: 'lead', twins: [] });
+    this.pml = lead;
+    this.toes.length = 0;
+    shadow.leadDied();
+    lead.inherit(shadow.inheritance, takeovers, shadow.ownStreams);
+    this.hooks.onTakeover();
+    this.face.tookOver();
   }
 
   /** Also from blocking calls that last, during which no timer runs. */
@@ -242,18 +332,17 @@ export class ReplicaProcess {
 
   /** The program has come to its end: resolves when those of the other replicas have, too, and all that was begun has left. What is still open: one line. */
   async leave(timeoutMs: number): Promise<string | undefined> {
-    const { pml } = this;
-    const twins = pml.options.twins.map(({ number }) => number);
+    const twins = this.pml.options.twins.map(({ number }) => number);
     const deadlineMs = performance.now() + timeoutMs;
-    pml.finish();
+    this.pml.finish();
     this.engine.schedule();
     // A job whose replicas differ is about to end.
-    while (!pml.isFinished) {
+    while (!this.pml.isFinished) {
       if (performance.now() >= deadlineMs)
         return `the other ${twins.length === 1 ? 'replica' : 'replicas'} of rank ${this.place.rank}, process ${twins.join(' and ')}: it has not come to its end`;
       await new Promise((resolve) => setTimeout(resolve, FINISH_POLL_MS));
     }
-    pml.flush();
+    this.pml.flush();
     this.engine.schedule();
     return undefined;
   }
@@ -261,6 +350,7 @@ export class ReplicaProcess {
   stop(): void {
     clearInterval(this.timer);
     clearTimeout(this.evidenceTimer);
+    this.bulletin?.close();
     this.driver.atRest = undefined;
   }
 }

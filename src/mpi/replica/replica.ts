@@ -36,29 +36,37 @@ export interface ReplicaCounters {
  * one sends is compared with what the others would send, and only one leaves. Of three two that agree are right.
  */
 export class Replica {
-  /** `lead`: its messages leave. `shadow`: its messages are compared with those of the lead. */
-  readonly role: 'lead' | 'shadow';
+  /** `lead`: its messages leave. `shadow`: its messages are compared with those of the lead. A shadow becomes the lead when that dies. */
+  get role(): 'lead' | 'shadow' {
+    return this.layer().isLead ? 'lead' : 'shadow';
+  }
   /** Number of the process that is the other replica: at the lead of three the first shadow, at shadows the lead. */
   readonly twin: number;
   /** All that this one compares with: both shadows at the lead of three. */
   readonly twins: readonly number[];
-  private readonly pml: LeadPml | ShadowPml;
+  private readonly layer: () => LeadPml | ShadowPml;
   private readonly waiter: Pick<BlockingWaiter, 'wait'>;
   private readonly schedule: () => void;
 
-  /** @internal */
-  constructor(place: Place, pml: LeadPml | ShadowPml, waiter: Pick<BlockingWaiter, 'wait'>, schedule: () => void) {
-    this.role = place.role;
+  /** What makes the values of once() that have not ended, where another replica makes them. */
+  private readonly makers = new Map<number, () => void>();
+
+  /** @internal `layer`: as it is now. */
+  constructor(place: Place, layer: () => LeadPml | ShadowPml, waiter: Pick<BlockingWaiter, 'wait'>, schedule: () => void) {
     this.twin = place.twin;
     this.twins = twinsOf(place);
-    this.pml = pml;
+    this.layer = layer;
     this.waiter = waiter;
     this.schedule = schedule;
   }
 
   /** What all of them do outside of the job, one of them shall do: files are written, and lines printed, by the lead. */
   get isLead(): boolean {
-    return this.role === 'lead';
+    return this.layer().isLead;
+  }
+
+  private get pml(): LeadPml | ShadowPml {
+    return this.layer();
   }
 
   /** What it has done since its start. The numbers are a copy. */
@@ -118,20 +126,21 @@ export class Replica {
     const { number, answer } = this.pml.value();
     const ended = new Promise<T>((resolve, reject) => {
       answer.onDone = () => {
+        this.makers.delete(number);
         if (answer.error !== undefined) reject(answer.error);
         else resolve(deserialize(answer.bytes as Uint8Array) as T);
       };
     });
-    if (this.isLead) {
-      const settle = (value: Uint8Array | MultirailError): void => {
-        this.pml.settleValue(number, value);
-        this.schedule();
-      };
+    const settle = (value: Uint8Array | MultirailError): void => {
+      this.pml.settleValue(number, value);
+      this.schedule();
+    };
+    this.byLead(number, () => {
       Promise.resolve()
         .then(make)
         .then((value) => settle(serialize(value)))
         .catch((error: unknown) => settle(failedOnce(error)));
-    }
+    });
     return ended;
   }
 
@@ -143,7 +152,7 @@ export class Replica {
    */
   onceSync<T>(make: () => T): T {
     const { number, answer } = this.pml.value();
-    if (this.isLead) {
+    this.byLead(number, () => {
       let value: Uint8Array | MultirailError;
       try {
         value = serialize(make());
@@ -151,10 +160,23 @@ export class Replica {
         value = failedOnce(error);
       }
       this.pml.settleValue(number, value);
-    }
+    });
     this.waiter.wait(answer);
+    this.makers.delete(number);
     if (answer.error !== undefined) throw answer.error;
     return deserialize(answer.bytes as Uint8Array) as T;
+  }
+
+  /** The lead makes that value; a shadow does if it becomes the lead before the value is there. */
+  private byLead(number: number, make: () => void): void {
+    if (this.isLead) make();
+    else this.makers.set(number, make);
+  }
+
+  /** @internal This process has become the lead: what its lead was to make, it makes. */
+  tookOver(): void {
+    for (const make of [...this.makers.values()]) make();
+    this.makers.clear();
   }
 }
 

@@ -85,6 +85,8 @@ export interface FlowHost {
   /** What has come so far is one thing more. */
   mix(value: number): void;
   mixBytes(bytes: Uint8Array): void;
+  /** The program has that message. */
+  got(from: number, tag: number, bytes: Uint8Array): void;
   /** Bytes that follow from all that has come. */
   fill(bytes: Uint8Array): void;
 }
@@ -107,8 +109,9 @@ function* playRound(host: FlowHost, { tag, messages, ways, extras }: Round): Flo
     sends.push(host.isend(to, tag, buffer, sync));
   }
   yield* playExtra(host, extras[rank]);
-  const took = ({ matchedSource, receivedBytes, error }: RecvRequest, buffer: Uint8Array): void => {
+  const took = ({ matchedSource, matchedTag, receivedBytes, error }: RecvRequest, buffer: Uint8Array): void => {
     if (error !== undefined) throw error;
+    host.got(matchedSource, matchedTag, buffer.subarray(0, receivedBytes));
     host.mix(matchedSource + 1);
     host.mixBytes(buffer.subarray(0, receivedBytes));
     // It is the program's again, who uses it.

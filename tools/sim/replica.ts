@@ -4,8 +4,9 @@
 import { COMPARE_MODES } from '../../src/ft/replica/digest.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { OracleError } from './oracle.ts';
+import type { Flip, ReplicaWorldOptions } from './replica-process.ts';
 import { drawReplicaProgram } from './replica-program.ts';
-import { type Flip, ReplicaWorld, type ReplicaWorldOptions } from './replica-world.ts';
+import { ReplicaWorld } from './replica-world.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
 import {
   drawRails,
@@ -37,6 +38,18 @@ function strikePairs(prng: Prng, seed: number, ranks: number): { flip: Flip | un
     flip,
     deaths: [{ process, atUs: chance.below(chance.pick([300, 3000, 30_000, 300_000])), toldAfterUs: chance.pick([0, 10, 1000, 50_000]) }],
   };
+}
+
+/** Leads die, and maybe shadows of other ranks, each rank keeps one of its replicas. */
+function strikeLeads(prng: Prng, ranks: number): Deaths {
+  const struck = prng.shuffle(Array.from({ length: ranks }, (_, rank) => rank)).slice(0, prng.pick([1, 1, 2, ranks]));
+  const lastUs = prng.pick([300, 3000, 30_000, 300_000]);
+  return struck.map((rank, i) => ({
+    process: i === 0 || prng.chance(2, 3) ? rank : ranks + rank,
+    atUs: prng.below(lastUs),
+    toldAfterUs: prng.pick([0, 10, 1000, 50_000]),
+    spreadUs: prng.pick([0, 100, 3000, 100_000]),
+  }));
 }
 
 /** The same of three. */
@@ -72,7 +85,13 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
   const votes = new Prng(seed).split('replica majority');
   const replicas = votes.chance(1, 3) ? 3 : 2;
   const pairs = strikePairs(prng, seed, ranks);
-  const { flip, deaths } = replicas === 2 ? pairs : strikeThree(votes, ranks);
+  const leads = new Prng(seed).split('lead deaths');
+  const losesLeads = replicas === 2 && pairs.flip === undefined && pairs.deaths.length === 0 && leads.chance(1, 2);
+  const { flip, deaths } = losesLeads
+    ? { flip: undefined, deaths: strikeLeads(leads, ranks) }
+    : replicas === 2
+      ? pairs
+      : strikeThree(votes, ranks);
   const world = new ReplicaWorld(program, {
     seed,
     ranks: replicas * ranks,
@@ -83,6 +102,8 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
     aheadBytesMax: prng.pick([2000, 20_000, 1_000_000]),
     flip,
     deaths,
+    // A short log makes leads ask each other what is not needed any more.
+    logBytesMax: replicas === 2 ? leads.pick([32_768, 65_536, 4_194_304]) : 0,
     ...watchersOf(options),
   });
   const report = newReport(seed, replicas * ranks, railCount);
@@ -96,17 +117,20 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
   sim.healAll();
   if (!sim.runUntil(() => world.isFinished, QUIET_MS)) throw new OracleError(`F3: not everybody comes to the end: ${world.describe()}`);
   // A job whose replicas differ is ended by its launcher.
-  if (world.divergences.length === 0) {
+  if (!world.isCutShort) {
     world.checkEnd();
-    sim.runFor(50);
-    sim.mustFinalize(60_000);
+    // By then everybody has heard of all deaths, and a full log may have ended the job.
+    sim.runFor(200);
+    if (!world.isCutShort) sim.mustFinalize(60_000);
   }
   report.events = sim.events;
   report.virtualMs = sim.nowMs;
   report.counters = {
     ...sumCounters(sim),
     flips: world.flips,
-    shadow_deaths: world.deaths,
+    deaths: world.deaths,
+    takeovers: world.takeovers,
+    torn_logs: world.tornLogs,
     diverged: world.divergences.length,
     outvoted: world.outvoted.size,
     dropped: world.dropped.size,

@@ -15,7 +15,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
   {
     name: 'holes-forgotten',
     sentence: 'What was under way from a process that died counts as received, and its successor is not asked for it.',
-    edits: [edit(SUCCESSION, 'holes: [...(holes?.keys() ?? [])], digests:', 'holes: holes === undefined ? [] : [], digests:')],
+    edits: [edit(SUCCESSION, '[...(holes?.keys() ?? []), ...lacking.holes]', '[...lacking.holes]')],
     found: [{ profile: 'log', within: 60 }],
   },
   {
@@ -194,7 +194,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
   {
     name: 'released-at-once',
     sentence: 'The numbers of a context that is released are forgotten at once, though a successor sends on it again.',
-    edits: [edit(INBOX, 'if (tap?.options.covers(ctx)) {', 'if (tap !== undefined && ctx < 0) {')],
+    edits: [edit(INBOX, 'tap.options.answersUnknown !== true && tap.options.covers(ctx)', 'ctx < 0')],
     found: [{ profile: 'log', within: 60 }],
   },
   {

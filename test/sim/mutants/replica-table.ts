@@ -3,10 +3,14 @@ import { edit } from './edit.ts';
 import type { Planted } from './table.ts';
 
 const DIGEST = 'src/ft/replica/digest.ts';
+const INBOX = 'src/pml/inbox.ts';
 const LEAD = 'src/ft/replica/lead.ts';
 const OUTGOING = 'src/ft/replica/outgoing.ts';
 const READY = 'src/ft/replica/ready.ts';
 const SHADOW = 'src/ft/replica/shadow.ts';
+const STREAMS = 'src/ft/replica/streams.ts';
+const SUCCESSION = 'src/pml/succession.ts';
+const TAKEOVERS = 'src/ft/replica/takeovers.ts';
 
 export const PLANTED_REPLICAS: readonly Planted[] = [
   {
@@ -75,8 +79,8 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
     edits: [
       edit(
         READY,
-        'ended = { ...ended, source, tag, signature, bytes: messageBytes };',
-        'ended = { ...ended, source: Math.min(source, 0), tag, signature, bytes: messageBytes };',
+        'ended = { ...ended, source, tag, seq, signature, bytes: messageBytes };',
+        'ended = { ...ended, source: Math.min(source, 0), tag, seq, signature, bytes: messageBytes };',
       ),
     ],
     found: [{ profile: 'replica', within: 60 }],
@@ -93,8 +97,8 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
     edits: [
       edit(
         SHADOW,
-        '  expire(): void {}\n',
-        '  expire(request: RecvRequest, error: MultirailError): void {\n    for (const own of this.open.values()) {\n      if (own.request !== request) continue;\n      this.open.delete(own.number);\n      request.error = error;\n      request.done = true;\n    }\n  }\n',
+        '  expire(request: RecvRequest, error: MultirailError): void {\n',
+        '  expire(request: RecvRequest, error: MultirailError): void {\n    for (const own of this.open.values()) {\n      if (own.request !== request) continue;\n      this.open.delete(own.number);\n      request.error = error;\n      request.done = true;\n    }\n',
       ),
     ],
     found: [{ profile: 'replica', within: 60 }],
@@ -170,5 +174,73 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
     sentence: 'With one of its shadows a lead forgets the other one, too.',
     edits: [edit(OUTGOING, 'this.living = this.living.filter((other) => other !== link);', 'this.living = [];')],
     found: [{ profile: 'replica', within: 300 }],
+  },
+  {
+    name: 'number-of-a-shadow-shown',
+    sentence: 'A program is told the number of the shadow that has the place of a lead, in place of the rank.',
+    edits: [edit(LEAD, 'const ended = { ...said, source: this.rankOf(said.source) };', 'const ended = said;')],
+    found: [{ profile: 'replica', within: 300 }],
+  },
+  {
+    name: 'taken-asked-for-again',
+    sentence: 'A shadow in the place of its lead asks for all from the first message on that it lacks, and gets some a second time.',
+    edits: [
+      edit(
+        SUCCESSION,
+        'taken === undefined ? { nextIn: expectedSeq, holes: [] }',
+        'expectedSeq >= 0 ? { nextIn: expectedSeq, holes: [] as number[] }',
+      ),
+    ],
+    found: [{ profile: 'replica', within: 600 }],
+  },
+  {
+    name: 'taken-awaited',
+    sentence: 'A shadow in the place of its lead waits for messages that it has received before, behind others that it lacks.',
+    edits: [edit(INBOX, '  if (flow.taken !== undefined) passTaken(flow, flow.taken);\n', '')],
+    found: [{ profile: 'replica', within: 600 }],
+  },
+  {
+    name: 'probed-counted-as-received',
+    sentence: 'What a matched probe has taken, and nobody has received, is not asked for again when the lead dies.',
+    edits: [edit(STREAMS, '    flow.probed.set(envelope.seq, envelope);\n', '')],
+    found: [{ profile: 'replica', within: 600 }],
+  },
+  {
+    name: 'own-messages-lost',
+    sentence: 'What a rank has sent to itself dies with its lead.',
+    edits: [edit(TAKEOVERS, '    (this.succession as Succession).sendOwn();\n', '')],
+    found: [{ profile: 'replica', within: 300 }],
+  },
+  {
+    name: 'death-heard-from-a-shadow-forgotten',
+    sentence: 'A lead that hears of a death by SYNC of the shadow waits for the word of the launcher, and then for another SYNC.',
+    edits: [
+      edit(TAKEOVERS, 'if (from !== this.numberOf(rank)) this.options.onLeadDead(rank);', 'if (from !== this.numberOf(rank)) return;'),
+    ],
+    found: [{ profile: 'replica', within: 600 }],
+  },
+  {
+    name: 'time-over-at-nobody',
+    sentence: 'A receive whose time came while its lead was dead goes on for ever.',
+    edits: [edit(LEAD, '    for (const request of open) this.endExpired(request);\n', '')],
+    found: [{ profile: 'replica', within: 2000 }],
+  },
+  {
+    name: 'copies-dropped-too-soon',
+    sentence: 'A lead drops all its copies for another one that says what it has received of them.',
+    edits: [
+      edit(
+        TAKEOVERS,
+        'this.options.log.dropTaken(from, (ctx, seq) => isTaken(taken, ctx, seq));',
+        'this.options.log.dropTaken(from, (ctx) => isTaken(taken, ctx, 0));',
+      ),
+    ],
+    found: [{ profile: 'replica', within: 2000 }],
+  },
+  {
+    name: 'behind-the-end-unseen',
+    sentence: 'A shadow that has come to its end too early waits for the lead, which waits for it to take what has ended.',
+    edits: [edit(SHADOW, '    this.lookBehindEnd();\n', '')],
+    found: [{ profile: 'replica', from: 26838, within: 26839 }],
   },
 ];

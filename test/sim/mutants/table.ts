@@ -55,7 +55,9 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'no-duplicate-check',
     sentence: 'A MATCH, RNDV or RGET with a number that was there before is taken again.',
-    edits: [edit(INBOX, 'if (ahead < 0 || flow.early.has(packet.seq)) {', 'if (false as boolean) {')],
+    edits: [
+      edit(INBOX, 'if (ahead < 0 || flow.early.has(packet.seq) || flow.taken?.has(packet.seq) === true) {', 'if (false as boolean) {'),
+    ],
     found: [{ profile: 'swarm', within: 10 }],
   },
   {
@@ -453,8 +455,8 @@ export const PLANTED: readonly Planted[] = [
     edits: [
       edit(
         PML,
-        'return peer.sends.size === 0 && peer.recvs.size === 0 && peer.restartNacks.size === 0;',
-        'return peer.sends.size === 0 && peer.recvs.size === 0;',
+        'if (peer.sends.size > 0 || peer.recvs.size > 0 || peer.restartNacks.size > 0) return false;',
+        'if (peer.sends.size > 0 || peer.recvs.size > 0) return false;',
       ),
     ],
     found: [{ scenario: 'guard a rank leaves while its RESTARTNACK is lost' }],

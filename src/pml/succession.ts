@@ -471,6 +471,13 @@ export class Succession {
     this.members.add(rank);
   }
 
+  /** That peer had left this process, and has died before it had left all others: its successor asks here, too. */
+  holdWhoLeft(rank: number): void {
+    const peer = this.peer(rank);
+    peer.channel = new Channel('HELD');
+    this.tap.suspended++;
+  }
+
   /** A matched probe of this process has taken that message, whose data come again. After restore(). */
   restoreProbed(envelope: Envelope): void {
     this.open(envelope.peer, envelope.ctx, envelope.seq).envelope = envelope;

@@ -15,7 +15,7 @@ const SEED = process.env.MULTIRAIL_TEST_SAMPLE_SEED ?? String(Date.now() % 1_000
 
 let code: BuiltCode;
 beforeAll(async () => {
-  code = await buildCode(['replica-takeover-rank.mjs']);
+  code = await buildCode(['replica-takeover-rank.mjs', 'replica-takeover-saves-rank.mjs']);
 });
 afterAll(() => code?.dispose());
 
@@ -29,11 +29,20 @@ interface Job {
   kill(process: number): void;
 }
 
-/** Starts a job, and resolves once all of its processes have begun. */
-async function start(calls: string, ...options: string[]): Promise<Job> {
+const newFolder = (): string => {
   const folder = mkdtempSync(join(tmpdir(), 'multirail-takeover-'));
   folders.push(folder);
-  const rank = [code.fixture('replica-takeover-rank.mjs'), folder, String(STEPS), calls];
+  return folder;
+};
+
+/** Starts a job, and resolves once all of its processes have begun. */
+async function start(calls: string, ...options: string[]): Promise<Job> {
+  const folder = newFolder();
+  return await startProgram([code.fixture('replica-takeover-rank.mjs'), folder, String(STEPS), calls], folder, options);
+}
+
+/** `folder`: where its processes leave their pids. */
+async function startProgram(rank: readonly string[], folder: string, options: readonly string[]): Promise<Job> {
   const { ended } = startNode([code.cli, 'run', '-n', String(RANKS), '--replicas', '2', ...options, ...rank], { timeoutMs: 60_000 });
   let isOver = false;
   void ended.then(() => {
@@ -118,4 +127,31 @@ test('where a shadow takes no place, or both replicas of a rank are dead, the jo
   const ran = await both.ended;
   expect(ran.code, ran.stderr).toBe(137);
   expect(ran.stderr).toMatch(/the shadow of rank 1 \(pid \d+\) was killed by SIGKILL; ending the job/);
+});
+
+test('a job that saves goes on saving, and what it has saved is begun with', async () => {
+  const saves = newFolder();
+  const startSaving = async (steps: number, folder: string): Promise<Job> => {
+    const pids = newFolder();
+    return await startProgram([code.fixture('replica-takeover-saves-rank.mjs'), pids, folder, String(steps)], pids, []);
+  };
+  const sums = ({ stdout }: Ran): unknown[] =>
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line.slice(line.indexOf('{'))))
+      .sort((a, b) => a.rank - b.rank);
+  const right = sums(await (await startSaving(120, newFolder())).ended);
+  const prng = new Prng(`${SEED}/saves`);
+  const job = await startSaving(90, saves);
+  const [rank, afterMs] = [prng.below(RANKS), prng.below(300)];
+  await sleep(afterMs);
+  job.kill(rank);
+  const ran = await job.ended;
+  expect(ran.code, `seed ${SEED}: rank ${rank} after ${afterMs} ms: ${ran.stderr}`).toBe(0);
+  expect(ran.stderr).toContain('takes its place');
+  expect(ran.stderr).not.toContain('not committed');
+  const again = await (await startSaving(120, saves)).ended;
+  expect(again.code, again.stderr).toBe(0);
+  expect(sums(again)).toEqual((right as { from: number }[]).map((one) => ({ ...one, from: 90 })));
 });

@@ -49,6 +49,18 @@ export class ReplicaWorld implements ReplicaHost {
     });
   }
 
+  /** That lead dies while all leave, if its rank has a shadow. */
+  strikeLeaving(rank: number, afterUs: number): void {
+    const { world } = this;
+    const { fabric } = world;
+    const shadow = rank + this.options.ranks / 2;
+    if (world.isDead(rank) || world.isDead(shadow)) return;
+    fabric.at(fabric.nowUs + afterUs, () => {
+      // A launcher says of those that have left that they have.
+      if (!world.processes[rank].engine.isLeft()) this.end(rank, this.prng.below(100), 100);
+    });
+  }
+
   private end(dead: number, toldAfterUs: number, spreadUs = 0): void {
     const { world } = this;
     const { fabric } = world;

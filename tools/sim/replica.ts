@@ -121,7 +121,10 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
     world.checkEnd();
     // By then everybody has heard of all deaths, and a full log may have ended the job.
     sim.runFor(200);
-    if (!world.isCutShort) sim.mustFinalize(60_000);
+    if (!world.isCutShort) {
+      if (losesLeads && leads.chance(1, 2)) world.strikeLeaving(leads.below(ranks), leads.below(leads.pick([100, 1000])));
+      sim.mustFinalize(60_000);
+    }
   }
   report.events = sim.events;
   report.virtualMs = sim.nowMs;

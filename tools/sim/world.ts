@@ -568,14 +568,13 @@ export class World {
   /** All ranks finalize: nothing may be retained, held or owed (I6, I9). */
   mustFinalize(ms: number): void {
     // One that is paused just now finalizes, too: it takes its turns when it gets them again.
-    const alive = this.processes.filter((process) => !this.fabric.isKilled(process.rank));
-    for (const { rank } of alive) this.finalize(rank);
-    if (!this.runUntil(() => alive.every((process) => process.engine.isLeft()), ms)) {
-      throw new OracleError(
-        `I9: finalize did not end: ${alive.flatMap((p) => p.engine.notLeftPeers().map(({ rank, text }) => `rank ${p.rank}: rank ${rank}: ${text}`)).join(' | ')}`,
-      );
+    const living = () => this.processes.filter((process) => !this.fabric.isKilled(process.rank));
+    for (const { rank } of living()) this.finalize(rank);
+    if (!this.runUntil(() => living().every((process) => process.engine.isLeft()), ms)) {
+      const left = living().flatMap((p) => p.engine.notLeftPeers().map(({ rank, text }) => `rank ${p.rank}: rank ${rank}: ${text}`));
+      throw new OracleError(`I9: finalize did not end: ${left.join(' | ')}`);
     }
-    for (const { rank, engine } of alive) {
+    for (const { rank, engine } of living()) {
       const { retainedBytes, abandonedBytes } = engine.pml;
       const { sends, recvs, givenUp } = engine.pml.messagesKept();
       if (retainedBytes !== 0) throw new OracleError(`I6: rank ${rank} still retains ${retainedBytes} bytes`);

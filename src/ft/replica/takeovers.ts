@@ -13,8 +13,9 @@ import { serialDiff } from '../../util/serial.ts';
 import { ALL, isTaken, type ShadowStreams, type TakenNumbers } from './streams.ts';
 import { decodeTakeover, encodeAsk, encodeSync, encodeTaken, joinContexts, TAKEOVER_BYTES_MAX } from './takeover-wire.ts';
 
-/** The log asks what is not needed any more each time that it has grown by this part of its bound, from a half of it on. */
-const ASK_PARTS = 16;
+/** From a half of its bound on, and from so many bytes, a log asks what is not needed any more; and again when it has grown by a part of that. */
+const ASK_BYTES_MAX = 16 * 1024 * 1024;
+const ASK_PARTS = 8;
 /** So many contexts that have come to their ends are told of together. */
 export const OVER_MAX = 1024;
 
@@ -65,8 +66,6 @@ export class Takeovers {
   private readonly memory = new Uint8Array(TAKEOVER_BYTES_MAX);
   /** SYNC of processes, as far as it has come. */
   private readonly pieces = new Map<number, SyncContext[]>();
-  /** Who has asked what is not needed any more, and has no answer. */
-  private readonly asking = new Set<number>();
   /** Contexts that have come to their ends here since the others were told, where there is no shadow to tell of it. */
   private over: number[] = [];
   private askedAtBytes = 0;
@@ -117,17 +116,15 @@ export class Takeovers {
     const message = decodeTakeover(this.memory.subarray(0, receivedBytes));
     switch (message.kind) {
       case 'SYNC': {
-        const pieces = [...(this.pieces.get(matchedSource) ?? []), ...message.contexts];
-        this.pieces.set(matchedSource, pieces);
+        addTo(this.pieces, matchedSource, message.contexts);
         if (!message.isLast) return true;
+        this.takeSync(matchedSource, joinContexts(this.pieces.get(matchedSource) ?? []));
         this.pieces.delete(matchedSource);
-        this.takeSync(matchedSource, joinContexts(pieces));
         return true;
       }
       case 'ASK':
-        this.asking.add(matchedSource);
         if (this.host?.isAlone === false) this.host.askShadow();
-        else this.answerAlone();
+        else this.answerAlone(matchedSource);
         return true;
       case 'TAKEN':
         for (const taken of message.taken) this.peerHas(matchedSource, taken);
@@ -164,12 +161,12 @@ export class Takeovers {
     this.pml.peer(rank);
     succession.mayBeSucceeded(rank);
     fail();
-    // It had left the job before.
-    if (this.pml.peer(rank).failure === undefined) return;
     if (!this.options.log.isWhole)
       return this.lost(
         `the lead of rank ${rank} has died, and process ${this.options.self} does not have all any more that its shadow may lack, since its log was full (ft_log_bytes_max)`,
       );
+    // It may have said BYE here before it died, and not everywhere.
+    if (this.pml.peer(rank).failure === undefined) succession.holdWhoLeft(rank);
     this.pml.peer(successor);
     succession.succeed(rank, successor);
     this.saySync(successor);
@@ -237,11 +234,12 @@ export class Takeovers {
   noteLogged(): void {
     const { log, logBytesMax } = this.options;
     const { usedBytes } = log;
-    if (usedBytes < logBytesMax / 2) {
+    const askBytes = Math.min(logBytesMax / 2, ASK_BYTES_MAX);
+    if (usedBytes < askBytes) {
       this.askedAtBytes = 0;
       return;
     }
-    if (usedBytes < this.askedAtBytes + logBytesMax / ASK_PARTS) return;
+    if (usedBytes < this.askedAtBytes + askBytes / ASK_PARTS) return;
     this.askedAtBytes = usedBytes;
     for (let rank = 0; rank < this.options.ranks; rank++) {
       const number = this.numberOf(rank);
@@ -252,30 +250,25 @@ export class Takeovers {
   /** The shadow has said what its program has received. */
   takenByShadow(taken: readonly TakenNumbers[]): void {
     const byRank = new Map<number, Omit<TakenNumbers, 'peer'>[]>();
-    const add = (rank: number, numbers: TakenNumbers): void => void byRank.set(rank, [...(byRank.get(rank) ?? []), numbers]);
     for (const numbers of taken) {
-      if (numbers.peer !== ALL) add(numbers.peer, numbers);
-      else for (let rank = 0; rank < this.options.ranks; rank++) add(rank, numbers);
+      if (numbers.peer !== ALL) addTo(byRank, numbers.peer, [numbers]);
+      else for (let rank = 0; rank < this.options.ranks; rank++) addTo(byRank, rank, [numbers]);
     }
     for (const [rank, list] of byRank) if (rank !== this.rank) this.say(this.numberOf(rank), encodeTaken(list));
-    this.asking.clear();
   }
 
   /** The shadow is gone: what this lead has received itself counts. */
-  answerAlone(): void {
-    for (const number of this.asking) {
-      const { flowsIn, recvs } = this.pml.peer(number);
-      const list: Omit<TakenNumbers, 'peer'>[] = [];
-      for (const [ctx, { expectedSeq, holes }] of flowsIn) {
-        if (!this.options.covers(ctx)) continue;
-        let below = expectedSeq;
-        for (const seq of holes?.keys() ?? []) if (serialDiff(seq, below) < 0) below = seq;
-        for (const message of recvs) if (message.ctx === ctx && serialDiff(message.seq, below) < 0) below = message.seq;
-        list.push({ ctx, below });
-      }
-      this.say(number, encodeTaken(list));
+  private answerAlone(number: number): void {
+    const { flowsIn, recvs } = this.pml.peer(number);
+    const list: Omit<TakenNumbers, 'peer'>[] = [];
+    for (const [ctx, { expectedSeq, holes }] of flowsIn) {
+      if (!this.options.covers(ctx)) continue;
+      let below = expectedSeq;
+      for (const seq of holes?.keys() ?? []) if (serialDiff(seq, below) < 0) below = seq;
+      for (const message of recvs) if (message.ctx === ctx && serialDiff(message.seq, below) < 0) below = message.seq;
+      list.push({ ctx, below });
     }
-    this.asking.clear();
+    this.say(number, encodeTaken(list));
   }
 
   /** A context has come to its end here. */
@@ -297,4 +290,10 @@ export class Takeovers {
     // There may be room in the log again.
     this.succession?.tap.retry();
   }
+}
+
+function addTo<T>(lists: Map<number, T[]>, key: number, items: readonly T[]): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [...items]);
+  else list.push(...items);
 }

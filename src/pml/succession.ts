@@ -158,7 +158,7 @@ export class Succession {
   private settle(peer: PmlPeer, envelope: Envelope): void {
     if (envelope.isHole) return;
     this.core.releaseCharge(envelope);
-    if (isWhole(envelope) && (envelope.flags & FLAG.SYNC) === 0) {
+    if (outlivesSender(envelope)) {
       if (envelope.type === PACKET.MATCH) return;
       envelope.type = PACKET.MATCH;
       this.tap.received(peer, envelope.ctx, envelope.seq, envelope.tag, envelope.payload, envelope.messageBytes);
@@ -415,12 +415,7 @@ export class Succession {
       if (!this.isCovered(ctx)) continue;
       for (const envelope of context.unexpectedEnvelopes()) {
         const { source, tag, seq, signature, payload, messageBytes } = envelope;
-        if (
-          isGrouped &&
-          source !== own &&
-          !within.has(source) &&
-          (envelope.isHole || !isWhole(envelope) || (envelope.flags & FLAG.SYNC) !== 0)
-        ) {
+        if (isGrouped && source !== own && !within.has(source) && (envelope.isHole || !outlivesSender(envelope))) {
           unexpected.push({ source, ctx, tag, seq, signature, payload: new Uint8Array(0), messageBytes });
           continue;
         }
@@ -476,6 +471,20 @@ export class Succession {
     const peer = this.peer(rank);
     peer.channel = new Channel('HELD');
     this.tap.suspended++;
+  }
+
+  /** What is here of that peer as a whole, whether it has been received or not: for each context all messages below a number. */
+  wholeFrom(rank: number): { readonly ctx: number; readonly below: number }[] {
+    const peer = this.peer(rank);
+    const lowest = new Map<number, number>();
+    for (const [ctx, { expectedSeq }] of peer.flowsIn) if (this.isCovered(ctx)) lowest.set(ctx, expectedSeq);
+    const lacks = ({ ctx, seq }: { readonly ctx: number; readonly seq: number }): void => {
+      if (serialDiff(seq, lowest.get(ctx) ?? seq) < 0) lowest.set(ctx, seq);
+    };
+    for (const [ctx, { holes }] of peer.flowsIn) for (const seq of holes?.keys() ?? []) lacks({ ctx, seq });
+    for (const message of peer.recvs) lacks(message);
+    for (const envelope of this.waitingOf(peer)) if (!outlivesSender(envelope)) lacks(envelope);
+    return [...lowest].map(([ctx, below]) => ({ ctx, below }));
   }
 
   /** A matched probe of this process has taken that message, whose data come again. After restore(). */
@@ -541,6 +550,11 @@ export class Succession {
       this.inbox.context(ctx).enqueue(envelope);
     }
   }
+}
+
+/** It is here as a whole, and its sender does not wait for the match. */
+function outlivesSender(envelope: Envelope): boolean {
+  return isWhole(envelope) && (envelope.flags & FLAG.SYNC) === 0;
 }
 
 /** Of numbers from `expected` on, all but those that are taken: those below the highest of these one by one. */

@@ -9,7 +9,6 @@ import type { Pml } from '../../pml/pml.ts';
 import type { RecvRequest } from '../../pml/records.ts';
 import type { Succession, SyncContext } from '../../pml/succession.ts';
 import { Iov } from '../../util/iov.ts';
-import { serialDiff } from '../../util/serial.ts';
 import { ALL, isTaken, type ShadowStreams, type TakenNumbers } from './streams.ts';
 import { decodeTakeover, encodeAsk, encodeSync, encodeTaken, joinContexts, TAKEOVER_BYTES_MAX } from './takeover-wire.ts';
 
@@ -259,16 +258,7 @@ export class Takeovers {
 
   /** The shadow is gone: what this lead has received itself counts. */
   private answerAlone(number: number): void {
-    const { flowsIn, recvs } = this.pml.peer(number);
-    const list: Omit<TakenNumbers, 'peer'>[] = [];
-    for (const [ctx, { expectedSeq, holes }] of flowsIn) {
-      if (!this.options.covers(ctx)) continue;
-      let below = expectedSeq;
-      for (const seq of holes?.keys() ?? []) if (serialDiff(seq, below) < 0) below = seq;
-      for (const message of recvs) if (message.ctx === ctx && serialDiff(message.seq, below) < 0) below = message.seq;
-      list.push({ ctx, below });
-    }
-    this.say(number, encodeTaken(list));
+    this.say(number, encodeTaken((this.succession as Succession).wholeFrom(number)));
   }
 
   /** A context has come to its end here. */

@@ -40,7 +40,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
     name: 'synchronous-outlives-its-sender',
     sentence:
       'A short synchronous message that waits for its receive stays when its sender dies, so that its successor does not wait for the match.',
-    edits: [edit(SUCCESSION, 'if (isWhole(envelope) && (envelope.flags & FLAG.SYNC) === 0) {', 'if (isWhole(envelope)) {')],
+    edits: [edit(SUCCESSION, 'return isWhole(envelope) && (envelope.flags & FLAG.SYNC) === 0;', 'return isWhole(envelope);')],
     found: [{ profile: 'log', within: 60 }],
   },
   {

@@ -238,6 +238,12 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
     found: [{ profile: 'replica', within: 2000 }],
   },
   {
+    name: 'envelopes-counted-as-whole',
+    sentence: 'A lead without a shadow says that it has messages of which it has the envelope alone.',
+    edits: [edit(SUCCESSION, '    for (const envelope of this.waitingOf(peer)) if (!outlivesSender(envelope)) lacks(envelope);\n', '')],
+    found: [{ profile: 'replica', from: 41586, within: 41587 }],
+  },
+  {
     name: 'behind-the-end-unseen',
     sentence: 'A shadow that has come to its end too early waits for the lead, which waits for it to take what has ended.',
     edits: [edit(SHADOW, '    this.lookBehindEnd();\n', '')],

@@ -172,3 +172,8 @@ export class ParamTable implements Params {
 export function survivesFailures(params: ParamTable): boolean {
   return params.bool('ft') || params.int('ft_spares') > 0 || params.int('ft_respawn') > 0 || params.string('ft_join') !== 'none';
 }
+
+/** Of two replicas the shadow takes the place of its lead when that dies. */
+export function takesOver(params: ParamTable): boolean {
+  return params.int('ft_replicas') === 2 && params.bool('ft_takeover');
+}

@@ -273,7 +273,8 @@ export class LeadPml extends OutgoingPml implements TakeoverHost {
   /** Says how it has ended, with a copy of what has come. */
   private forward(ready: Ready): Ended {
     const { ended: said, data } = endedOf(ready);
-    const ended = { ...said, source: this.rankOf(said.source) };
+    const source = this.rankOf(said.source);
+    const ended = source === said.source ? said : { ...said, source };
     if (!this.isAlone) {
       this.say(ended.isBulk ? 0 : (data?.length ?? 0)).forward(ended);
       if (ended.isBulk) this.sayBulk(data as Uint8Array);

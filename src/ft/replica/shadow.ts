@@ -22,7 +22,7 @@ import {
   RECORD_BYTES,
 } from './paired-pml.ts';
 import { movePair } from './states.ts';
-import { ALL, isTaken, ShadowStreams } from './streams.ts';
+import { ALL, dropTaken, ShadowStreams } from './streams.ts';
 import { OVER_MAX } from './takeovers.ts';
 import type { Ended, PairRecord } from './wire.ts';
 
@@ -58,7 +58,6 @@ export interface Inheritance {
   readonly counters: PairedPml['counters'];
   readonly hasFinished: boolean;
   readonly admits: (ctx: number) => boolean;
-  readonly lastVouched: Pick<Word, 'message' | 'dest' | 'tag' | 'bytes'> | undefined;
   /** In their order. */
   readonly open: readonly OpenRequest[];
 }
@@ -80,20 +79,17 @@ interface Pattern {
   readonly tag: number;
 }
 
+/** Of a receive what a matched probe has taken. */
+type Begun = { readonly envelope?: Envelope; readonly pattern?: Pattern; readonly test?: () => boolean };
+
 export class ShadowPml extends PairedPml {
   readonly isLead = false;
   /** Undefined: it cannot take the place of its lead. */
   private readonly streams: ShadowStreams | undefined;
-  private readonly probes = new Map<Answer, Pattern>();
-  private readonly conditions = new Map<Answer, () => boolean>();
+  /** What a lead has to know of requests beyond themselves to begin them again. */
+  private readonly begun = new WeakMap<Own['request'], Begun>();
+  /** Requests whose time has come, which the lead is to say. */
   private readonly expired = new WeakMap<Own['request'], MultirailError>();
-  /** Receives of what matched probes have taken. */
-  private readonly matched = new Map<RecvRequest, Envelope>();
-
-  constructor(pml: Pml, options: PairOptions) {
-    super(pml, options);
-    this.streams = options.takeovers && new ShadowStreams(options.takeovers.options.log);
-  }
   private readonly told = new Deque<Told>();
   private building: Ended[] = [];
   private readonly sends = new Map<number, Vouched>();
@@ -104,6 +100,11 @@ export class ShadowPml extends PairedPml {
   private vouchedTo = 0;
   private consumed = 0;
   private consumedTold = 0;
+
+  constructor(pml: Pml, options: PairOptions) {
+    super(pml, options);
+    this.streams = options.takeovers && new ShadowStreams(options.takeovers.options.log);
+  }
 
   // ---------------------------------------------------------------- requests
 
@@ -130,21 +131,21 @@ export class ShadowPml extends PairedPml {
   imrecv(envelope: Envelope, buffer: Iov): RecvRequest {
     const request = new RecvRequest(envelope.ctx, envelope.source, envelope.tag, buffer);
     this.begin(request, patternOf('matched', envelope.ctx, envelope.source, envelope.tag, buffer.bytes));
-    if (this.streams !== undefined) this.matched.set(request, envelope);
+    this.begun.set(request, { envelope });
     return request;
   }
 
   probe(source: number, ctx: number, tag: number, takes: boolean): Answer {
     const answer = new Answer();
     this.begin(answer, patternOf(takes ? 'mprobe' : 'probe', ctx, source, tag, 0), takes);
-    this.probes.set(answer, { source, ctx, tag });
+    this.begun.set(answer, { pattern: { source, ctx, tag } });
     return answer;
   }
 
   when(test: () => boolean): Answer {
     const answer = new Answer();
     this.begin(answer, patternOf('condition', 0, 0, 0, 0));
-    this.conditions.set(answer, test);
+    this.begun.set(answer, { test });
     return answer;
   }
 
@@ -235,8 +236,8 @@ export class ShadowPml extends PairedPml {
       case 'TELL':
         return this.tellTaken();
       case 'PEER_HAS': {
-        const { peer, ...taken } = record.taken;
-        this.options.takeovers?.options.log.dropTaken(peer, (ctx, seq) => isTaken(taken, ctx, seq));
+        const { peer } = record.taken;
+        if (this.streams !== undefined) dropTaken(this.streams.log, peer, record.taken);
         return;
       }
       case 'LEAVE':
@@ -251,9 +252,10 @@ export class ShadowPml extends PairedPml {
   /** What the program has received is not asked for any more. */
   private tellTaken(): void {
     const { streams, options } = this;
-    for (const taken of streams?.news() ?? []) {
+    if (streams === undefined) return;
+    for (const taken of streams.news()) {
       // What the program has sent to itself.
-      if (taken.peer === options.rank || taken.peer === ALL) streams?.log.dropTaken(options.rank, (ctx, seq) => isTaken(taken, ctx, seq));
+      if (taken.peer === options.rank || taken.peer === ALL) dropTaken(streams.log, options.rank, taken);
       if (taken.peer !== options.rank) this.say().taken(taken);
     }
     this.options.wake();
@@ -311,8 +313,7 @@ export class ShadowPml extends PairedPml {
       if (request.kind === 'recv' && ended.data !== undefined) request.buffer.copyIn(0, ended.data);
       if (request.kind === 'send' && data !== undefined) this.takeRight(request, ended.request, data);
       const envelope = request.kind === 'answer' && ended.source >= 0 ? this.envelopeOf(own, request, ended) : undefined;
-      if (request.kind === 'recv') this.noteReceived(request, ended);
-      else if (request.kind === 'answer') this.forget(request);
+      if (request.kind === 'recv' && ended.seq >= 0) this.streams?.received(ended.source, request.ctx, ended.seq);
       this.fill(own, data === ended.data ? ended : { ...ended, data }, envelope);
     }
     this.consume(this.sizeOf(head.ended));
@@ -357,19 +358,9 @@ export class ShadowPml extends PairedPml {
     this.options.wake();
   }
 
-  private noteReceived(request: RecvRequest, { source, seq }: Pick<Ended, 'source' | 'seq'>): void {
-    this.matched.delete(request);
-    if (seq >= 0) this.streams?.received(source, request.ctx, seq);
-  }
-
-  private forget(answer: Answer): void {
-    this.probes.delete(answer);
-    this.conditions.delete(answer);
-  }
-
   /** What the lead has found, as far as it can be seen of a message that is not here. */
   private envelopeOf({ takes }: Own, answer: Answer, { source, tag, signature, bytes, seq }: Ended): Envelope {
-    return this.found(this.probes.get(answer)?.ctx ?? 0, [source, tag, signature, bytes, seq], takes);
+    return this.found(this.begun.get(answer)?.pattern?.ctx ?? 0, [source, tag, signature, bytes, seq], takes);
   }
 
   /** What a look of the lead has found. `takes`: it has taken it out of its queue. */
@@ -444,7 +435,7 @@ export class ShadowPml extends PairedPml {
     this.state = movePair(this.state, 'FINISHED');
   }
 
-  /** What the lead does in a call that this program does not come to any more waits for ever. */
+  /** The lead is in a call that this program never comes to, and waits for this one to take what ends there. */
   private lookBehindEnd(): void {
     const head = this.hasFinished ? this.told.peek() : undefined;
     if (head === undefined || (head.kind === 'burst' && head.call <= this.callCount)) return;
@@ -474,23 +465,22 @@ export class ShadowPml extends PairedPml {
    * of it, since nothing leaves that this program has not come to.
    */
   get inheritance(): Inheritance {
-    const { requestCount: requests, messageCount: messages, callCount: calls, counters, hasFinished, lastVouched } = this;
+    const { requestCount: requests, messageCount: messages, callCount: calls, counters, hasFinished } = this;
     const open = [...this.open.values()].map((own) => this.openRequest(own));
-    return { requests, messages, calls, counters, hasFinished, lastVouched, admits: this.programAdmits, open };
+    return { requests, messages, calls, counters, hasFinished, admits: this.programAdmits, open };
   }
 
   private openRequest(own: Own): OpenRequest {
     const { request } = own;
     const common = { own, expired: this.expired.get(request) };
-    if (request.kind === 'recv') return { ...common, kind: 'recv', request, envelope: this.matched.get(request) };
+    const { envelope, pattern, test } = this.begun.get(request) ?? {};
+    if (request.kind === 'recv') return { ...common, kind: 'recv', request, envelope };
     if (request.kind === 'send') {
       for (const { word, logged } of this.sends.values())
         if (word.request === own.number) return { ...common, kind: 'send', request, word, logged };
       return { ...common, kind: 'send', request, word: undefined, logged: undefined };
     }
-    const pattern = this.probes.get(request);
     if (pattern !== undefined) return { ...common, kind: 'probe', answer: request, pattern };
-    const test = this.conditions.get(request);
     return test === undefined ? { ...common, kind: 'value' } : { ...common, kind: 'condition', test };
   }
 

@@ -41,9 +41,18 @@ export interface TakenNumbers {
   readonly below: number | undefined;
 }
 
-/** Of a message to a peer: it is one of those. */
-export function isTaken({ ctx, below }: Omit<TakenNumbers, 'peer'>, of: number, seq: number): boolean {
-  return of === ctx && (below === undefined || serialDiff(seq, below) < 0);
+/** Copies of what was sent to that peer, and is not asked for any more, go. */
+export function dropTaken(log: MessageLog, peer: number, { ctx, below }: Omit<TakenNumbers, 'peer'>): void {
+  log.dropTaken(peer, (of, seq) => of === ctx && (below === undefined || serialDiff(seq, below) < 0));
+}
+
+/** `below` as it travels: all is 0, and numbers come with one added. */
+export function encodeBelow(below: number | undefined): number {
+  return below === undefined ? 0 : below + 1;
+}
+
+export function decodeBelow(number: number): number | undefined {
+  return number === 0 ? undefined : number - 1;
 }
 
 /** The lowest number of which the data are not here. */

@@ -7,7 +7,7 @@
 import { MultirailError } from '../../errors.ts';
 import type { SyncContext } from '../../pml/succession.ts';
 import { putVarint, VarintReader, varintBytes } from '../../util/varint.ts';
-import type { TakenNumbers } from './streams.ts';
+import { decodeBelow, encodeBelow, type TakenNumbers } from './streams.ts';
 
 const VERSION = 1;
 /** A message is no longer. */
@@ -73,7 +73,7 @@ export function encodeSync(contexts: readonly Pick<SyncContext, 'ctx' | 'nextIn'
 }
 
 export function encodeTaken(taken: readonly Omit<TakenNumbers, 'peer'>[]): Uint8Array[] {
-  const rows = taken.map(({ ctx, below }) => [ctx, below === undefined ? 0 : below + 1]);
+  const rows = taken.map(({ ctx, below }) => [ctx, encodeBelow(below)]);
   return messagesOf(rows, TAKEOVER.TAKEN, TAKEOVER.TAKEN);
 }
 
@@ -99,7 +99,7 @@ export function decodeTakeover(bytes: Uint8Array): TakeoverMessage {
     const taken: Omit<TakenNumbers, 'peer'>[] = [];
     while (reader.at < bytes.length) {
       const [ctx, number] = [reader.number(), reader.number()];
-      taken.push({ ctx, below: number === 0 ? undefined : number - 1 });
+      taken.push({ ctx, below: decodeBelow(number) });
     }
     return { kind: 'TAKEN', taken };
   }

@@ -9,7 +9,7 @@ import type { Pml } from '../../pml/pml.ts';
 import type { RecvRequest } from '../../pml/records.ts';
 import type { Succession, SyncContext } from '../../pml/succession.ts';
 import { Iov } from '../../util/iov.ts';
-import { ALL, isTaken, type ShadowStreams, type TakenNumbers } from './streams.ts';
+import { ALL, dropTaken, type ShadowStreams, type TakenNumbers } from './streams.ts';
 import { decodeTakeover, encodeAsk, encodeSync, encodeTaken, joinContexts, TAKEOVER_BYTES_MAX } from './takeover-wire.ts';
 
 /** From a half of its bound on, and from so many bytes, a log asks what is not needed any more; and again when it has grown by a part of that. */
@@ -275,7 +275,7 @@ export class Takeovers {
   private peerHas(from: number, taken: Omit<TakenNumbers, 'peer'>): void {
     const rank = this.rankOf(from);
     if (from !== this.numberOf(rank)) return;
-    this.options.log.dropTaken(from, (ctx, seq) => isTaken(taken, ctx, seq));
+    dropTaken(this.options.log, from, taken);
     this.host?.tellShadow({ ...taken, peer: rank });
     // There may be room in the log again.
     this.succession?.tap.retry();

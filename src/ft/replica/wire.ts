@@ -8,7 +8,7 @@
 import { MultirailError } from '../../errors.ts';
 import { putVarint, VarintReader } from '../../util/varint.ts';
 import type { Word } from './digest.ts';
-import type { TakenNumbers } from './streams.ts';
+import { decodeBelow, encodeBelow, type TakenNumbers } from './streams.ts';
 
 export const BATCH_VERSION = 2;
 /** A batch is no longer. */
@@ -241,7 +241,7 @@ export class BatchWriter {
     this.begin(kind);
     this.put(peer + OFFSET);
     this.put(ctx);
-    this.put(below === undefined ? 0 : below + 1);
+    this.put(encodeBelow(below));
   }
 
   tell(): void {
@@ -277,6 +277,11 @@ function broken(what: string): MultirailError {
 export function decodeBatch(bytes: Uint8Array): PairRecord[] {
   const reader = new VarintReader(bytes, broken, 'it ends');
   const take = (): number => reader.number();
+  const numbers = (count: number): number[] => {
+    const list: number[] = [];
+    while (list.length < count) list.push(take());
+    return list;
+  };
   const piece = (length: number): Uint8Array => reader.piece(length);
   const text = (): string => new TextDecoder().decode(piece(take()));
   const inline = (length: number): Uint8Array | undefined => (length > INLINE_BYTES_MAX ? undefined : piece(length));
@@ -284,38 +289,20 @@ export function decodeBatch(bytes: Uint8Array): PairRecord[] {
   if (version !== BATCH_VERSION) throw broken(`version ${version}, expected ${BATCH_VERSION}`);
   const records: PairRecord[] = [];
   const takenNumbers = (): TakenNumbers => {
-    const [peer, ctx, number] = [take(), take(), take()];
-    return { peer: peer - OFFSET, ctx, below: number === 0 ? undefined : number - 1 };
+    const [peer, ctx, number] = numbers(3);
+    return { peer: peer - OFFSET, ctx, below: decodeBelow(number) };
   };
   const one = (kind: number): PairRecord => {
     switch (kind) {
       case RECORD.VOUCH: {
-        const [request, message, ctx, dest, tag, length, flags, digestBytes] = [
-          take(),
-          take(),
-          take(),
-          take(),
-          take(),
-          take(),
-          take(),
-          take(),
-        ];
+        const [request, message, ctx, dest, tag, length, flags, digestBytes] = numbers(8);
         const word = { request, message, ctx, dest: dest - OFFSET, tag, bytes: length, sync: flags === SYNC };
         return { kind: 'VOUCH', word, digestBytes, digest: inline(digestBytes) };
       }
       case RECORD.VOUCHED:
         return { kind: 'VOUCHED', message: take() };
       case RECORD.FORWARD: {
-        const [request, pattern, source, tag, seq, signature, flags, length] = [
-          take(),
-          take(),
-          take(),
-          take(),
-          take(),
-          take(),
-          take(),
-          take(),
-        ];
+        const [request, pattern, source, tag, seq, signature, flags, length] = numbers(8);
         const data = (flags & HAS_DATA) === 0 ? undefined : piece(take());
         const error = (flags & HAS_ERROR) === 0 ? undefined : { code: text(), text: text(), peer: take() - OFFSET };
         return {

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { availableParallelism, constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
-import { type ParamTable, survivesFailures } from '../../params.ts';
+import { type ParamTable, survivesFailures, takesOver } from '../../params.ts';
 import { crowdFactor } from '../../util/crowd.ts';
 import { OWN_FAILURE_CODE, TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
 import { removeRecord, writeRecord } from '../meeting/file.ts';
@@ -154,7 +154,7 @@ class LocalJob implements RunningJob {
     this.replicas = new JobReplicas({
       replicas,
       ranks: size,
-      takesOver: replicas === 2 && this.params.bool('ft_takeover'),
+      takesOver: takesOver(this.params),
       isLiving: (number) => this.ranks.get(number)?.exited === false,
       say: (text) => this.say(text),
     });
@@ -236,10 +236,10 @@ class LocalJob implements RunningJob {
         strike: (number) => this.kill(number),
         say: (text) => this.say(text),
       });
-      this.server.on('met', () => this.killer?.begin());
     }
     this.server.on('met', () => {
       this.haveMet = true;
+      this.killer?.begin();
     });
     const gatherer = new WaitsGatherer(this.server, {
       say: (text) => this.say(text),

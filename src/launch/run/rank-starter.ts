@@ -1,7 +1,7 @@
 // Starts the processes of a job, on this host or on others: where each goes, its environment, and how it gets the secret.
 
 import { MultirailError } from '../../errors.ts';
-import { PARAM_ENV_PREFIX, type ParamTable } from '../../params.ts';
+import { PARAM_ENV_PREFIX, type ParamTable, takesOver } from '../../params.ts';
 import { processName, shadowOf } from '../../util/replica-names.ts';
 import { type MeetingRecord, RECORD_VERSION } from '../meeting/file.ts';
 import { hostId } from '../meeting/identity.ts';
@@ -217,7 +217,7 @@ export class RankStarter {
 
   private stdoutMode(rank: number): StdioMode {
     // Of two replicas either may have the place of the lead at the end.
-    if (this.options.replicas === 2 && this.options.params.bool('ft_takeover')) return 'pipe';
+    if (takesOver(this.options.params)) return 'pipe';
     return this.shadowOf(rank) !== undefined ? 'ignore' : this.outputMode(this.options.stdout);
   }
 

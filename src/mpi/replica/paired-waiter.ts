@@ -96,8 +96,10 @@ export class PairedWaiter extends BlockingWaiter {
     let found: Found | undefined;
     super.wait({
       get done() {
+        if (found !== undefined) return true;
+        if (owner.isRunning) return false;
         const pml = layer();
-        if (found !== undefined || owner.isRunning || pml.isLead) return found !== undefined || (pml.isLead && !owner.isRunning);
+        if (pml.isLead) return true;
         const shadow = pml as ShadowPml;
         while (shadow.turn(call)) {}
         shadow.flush();

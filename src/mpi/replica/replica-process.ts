@@ -10,7 +10,7 @@ import { type Place, twinsOf } from '../../ft/replica/pairs.ts';
 import { ShadowPml } from '../../ft/replica/shadow.ts';
 import { Takeovers } from '../../ft/replica/takeovers.ts';
 import { crc32c } from '../../native/crc32c.ts';
-import type { ParamTable } from '../../params.ts';
+import { type ParamTable, takesOver } from '../../params.ts';
 import type { Envelope } from '../../pml/records.ts';
 import type { Engine } from '../../progress/engine.ts';
 import type { Iov } from '../../util/iov.ts';
@@ -98,7 +98,7 @@ export class ReplicaProcess {
     this.hooks = hooks;
     this.factor = params.int('ft_toe_cpu');
     const bytesMax = params.int('ft_log_bytes_max');
-    if (params.int('ft_replicas') === 2 && params.bool('ft_takeover')) this.takeovers = this.makeTakeovers(job.rank, place, bytesMax);
+    if (takesOver(params)) this.takeovers = this.makeTakeovers(job.rank, place, bytesMax);
     const compare = params.string('ft_compare') as CompareMode;
     const replicas = params.int('ft_replicas');
     const { rank, ranks } = place;

@@ -178,7 +178,7 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
   {
     name: 'number-of-a-shadow-shown',
     sentence: 'A program is told the number of the shadow that has the place of a lead, in place of the rank.',
-    edits: [edit(LEAD, 'const ended = { ...said, source: this.rankOf(said.source) };', 'const ended = said;')],
+    edits: [edit(LEAD, 'const source = this.rankOf(said.source);', 'const { source } = said;')],
     found: [{ profile: 'replica', within: 300 }],
   },
   {
@@ -221,7 +221,7 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
   },
   {
     name: 'time-over-at-nobody',
-    sentence: 'A receive whose time came while its lead was dead goes on for ever.',
+    sentence: 'A receive whose time came while its lead was dead never ends.',
     edits: [edit(LEAD, '    for (const request of open) this.endExpired(request);\n', '')],
     found: [{ profile: 'replica', within: 2000 }],
   },
@@ -229,11 +229,7 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
     name: 'copies-dropped-too-soon',
     sentence: 'A lead drops all its copies for another one that says what it has received of them.',
     edits: [
-      edit(
-        TAKEOVERS,
-        'this.options.log.dropTaken(from, (ctx, seq) => isTaken(taken, ctx, seq));',
-        'this.options.log.dropTaken(from, (ctx) => isTaken(taken, ctx, 0));',
-      ),
+      edit(TAKEOVERS, 'dropTaken(this.options.log, from, taken);', 'dropTaken(this.options.log, from, { ...taken, below: undefined });'),
     ],
     found: [{ profile: 'replica', within: 2000 }],
   },

@@ -120,13 +120,14 @@ export default defineConfig(() => {
     {
       ...shared,
       // One build, so that the command and the library share their code. The rendezvous is the process that rank 0 starts where a starter
-      // has started the ranks: it is looked for beside the library.
+      // has started the ranks: it is looked for beside the library, as is the thread of a replica whose others are on other hosts.
       entry: {
         index: 'src/index.ts',
         ft: 'src/ft/index.ts',
         wasm: 'src/wasm/index.ts',
         cli: 'tools/cli/main.ts',
         rendezvous: 'src/launch/meeting/main.ts',
+        'replica-clock': 'src/mpi/replica/clock/main.ts',
       },
       format: 'esm',
       banner: { js: REQUIRE },

@@ -328,6 +328,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
     this.duty?.look();
+    await this.pair?.startClocks(job.secret);
     await this.duty?.called;
     return this;
   }

@@ -1,10 +1,9 @@
-// Hosts that are network namespaces of this machine, on a bridge: `a` and `b`, which netns-agent.sh reaches. Needs root and ip.
+// Hosts that are network namespaces of this machine, on a bridge, which netns-agent.sh reaches by their names. Needs root and ip.
 import { spawnSync } from 'node:child_process';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 
 const AGENT = fileURLToPath(new URL('./netns-agent.sh', import.meta.url));
-const HOSTS = ['a', 'b'];
 
 const ip = (...args) => spawnSync('ip', args, { encoding: 'utf8' });
 
@@ -13,19 +12,19 @@ export function netnsMissing() {
   return process.getuid?.() === 0 && ip('-V').status === 0 ? undefined : 'needs root and ip';
 }
 
-/** Makes them. `subnet` is the first three numbers of their addresses; the bridge has .1, and is how this namespace reaches them. */
-export function makeHosts(subnet) {
+/** Makes them: `a` and `b` unless others are named. `subnet` is the first three numbers of their addresses; the bridge has .1, and is how this namespace reaches them. */
+export function makeHosts(subnet, hosts = ['a', 'b']) {
   const prefix = `mr${process.pid}`;
   const bridge = `br${process.pid}`;
   const remove = () => {
-    for (const host of HOSTS) ip('netns', 'del', `${prefix}${host}`);
+    for (const host of hosts) ip('netns', 'del', `${prefix}${host}`);
     ip('link', 'del', bridge);
   };
   const steps = [
     ['link', 'add', bridge, 'type', 'bridge'],
     ['addr', 'add', `${subnet}.1/24`, 'dev', bridge],
     ['link', 'set', bridge, 'up'],
-    ...HOSTS.flatMap((host, i) => {
+    ...hosts.flatMap((host, i) => {
       const name = `${prefix}${host}`;
       return [
         ['netns', 'add', name],
@@ -44,5 +43,9 @@ export function makeHosts(subnet) {
     remove();
     throw new Error(`ip ${step.join(' ')}: ${stderr}`);
   }
-  return { agent: `${AGENT} ${prefix}`, subnet: `${subnet}.0/24`, remove };
+  const tc = (host, ...words) => {
+    const { status, stderr } = spawnSync('tc', ['-n', `${prefix}${host}`, ...words], { encoding: 'utf8' });
+    if (status !== 0) throw new Error(`tc ${words.join(' ')}: ${stderr}`);
+  };
+  return { agent: `${AGENT} ${prefix}`, subnet: `${subnet}.0/24`, tc, remove };
 }

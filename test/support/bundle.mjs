@@ -39,6 +39,7 @@ export async function bundle(programs) {
   await bundleInto(folder, {
     cli: join(ROOT, 'tools/cli/main.ts'),
     rendezvous: join(ROOT, 'src/launch/meeting/main.ts'),
+    'replica-clock': join(ROOT, 'src/mpi/replica/clock/main.ts'),
     ...Object.fromEntries(programs.map((file) => [nameOf(file), file])),
   });
   return {

@@ -158,7 +158,7 @@ test('a job that ends by the death of a lead is started again where that was ask
 
 // ---------------------------------------------------------------- saves
 
-const withSaves = async (validate: 'yes' | 'no', options: string, folder: string, everySteps = 5): Promise<Ran> =>
+const withSaves = async (validate: 'yes' | 'no', options: string, folder: string, everySteps = 5, restMs = 0): Promise<Ran> =>
   await startNode(
     [
       code.cli,
@@ -172,6 +172,7 @@ const withSaves = async (validate: 'yes' | 'no', options: string, folder: string
       folder,
       validate,
       String(everySteps),
+      String(restMs),
     ],
     { timeoutMs: 90_000 },
   ).ended;
@@ -230,6 +231,18 @@ test('a damaged image is passed over for an older save, and once() is restored a
   expect(again.stderr).toMatch(/save 2 of epoch 0 at level disk cannot be read: .*rank-1\.mrck .*; an older one is looked for/);
   for (const [rank, result] of results(again).entries())
     expect(result).toMatchObject({ from: 20, save: 1, sum: first[rank].sum, chance: first[rank].chance });
+});
+
+test.each(['yes', 'no'] as const)('one whose other replica has died saves for both (validated: %s)', async (validate) => {
+  const folder = newFolder();
+  const first = await withSaves(validate, '--kill 1@1s', folder, 5, 100);
+  expect([first.code, first.stderr]).toEqual([0, expect.stringMatching(/its shadow goes on in its place|takes the place of the lead/)]);
+  // Saves behind steps 25 and 30 come long after the death.
+  const again = results(await withSaves(validate, '', folder, 10));
+  for (const [rank, result] of results(first).entries()) {
+    expect(result).toMatchObject({ from: 0 });
+    expect(again[rank]).toMatchObject({ from: 30, save: 5, sum: result.sum, chance: result.chance });
+  }
 });
 
 test('saves of two replicas are not those of one process: the option validate is the same at each start', async () => {

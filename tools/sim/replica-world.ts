@@ -212,7 +212,7 @@ export class ReplicaWorld implements ReplicaHost {
       .filter(({ pml }) => !pml.isFinished)
       .map(
         ({ rank, pml, isOver, place: state }) =>
-          `${pml.isLead ? 'lead' : 'shadow'} of ${rank}: ${isOver ? 'over' : 'runs'}, ${pml.openCount} open, due ${pml.due}, ${state}`,
+          `${pml.isLead ? 'lead' : 'shadow'} of ${rank}: ${isOver ? 'over' : 'runs'}, ${pml.openCount} open, due ${pml.due?.what}, ${state}`,
       )
       .join('; ');
   }

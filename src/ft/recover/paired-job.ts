@@ -280,11 +280,14 @@ export class PairedJob extends FtJob {
     return [{ rank: own.rank, bytes: -1, crc: 0 }];
   }
 
-  /** Each stores its own, by the number of its process; the lead looks at both. */
+  /** Each stores its own, by the number of its process; the lead looks at both. One whose other replica has died stores its own for both. */
   private async storeBoth(target: StoreLevel, { name, image }: Making): Promise<ManifestFile[]> {
     const { own, series, jobName } = this.host;
-    const why = await failureOf(() => writeImage(target, jobName, name, series.process, image));
-    if (why !== '') this.host.warn(`save ${name.k} is not at level ${target.name}: ${why}`);
+    const numbers = series.replica.isAlone ? [own.rank, own.rank + own.size] : [series.process];
+    for (const number of numbers) {
+      const why = await failureOf(() => writeImage(target, jobName, name, number, image));
+      if (why !== '') this.host.warn(`save ${name.k} is not at level ${target.name}: ${why}`);
+    }
     // The lead cannot see how it has gone at the shadow but by the bytes that lie there, once the shadow is through.
     await series.replica.validate(new Uint8Array(0));
     const look = async (rank: number): Promise<ManifestFile> => {

@@ -46,6 +46,8 @@ export interface PairOptions {
   onOutvoted?(number: number, text: string): void;
   /** At the lead of two shadows: that one goes its own way, and was told to leave. */
   onDropped?(number: number, text: string): void;
+  /** That other replica has said where its clock can be asked. */
+  onClock?(number: number, address: string): void;
   /** Faults are injected: before the message of that number is digested. */
   readonly beforeSend?: ((message: number, buffer: Iov) => void) | undefined;
 }
@@ -76,6 +78,13 @@ export interface PairedWait extends PendingRequest {
   readonly request: SendRequest | RecvRequest;
 }
 
+/** What another replica is waited for. */
+export interface Due {
+  readonly what: string;
+  /** It has come to it when its program has begun so many calls, infinitely many at its end; undefined: calls do not tell. */
+  readonly calls: number | undefined;
+}
+
 /** What a look has found: values of its own, or nothing. */
 export type Found = readonly number[];
 export const NOTHING: Found = [];
@@ -103,6 +112,8 @@ export abstract class PairedPml implements MessageLayer {
   protected programAdmits: (ctx: number) => boolean = () => false;
   /** Requests of results that were not the same here as at the two other replicas, whose bytes they have now. */
   private readonly healed = new WeakSet<SendRequest>();
+  /** Where others read how many calls the program has begun; infinite at its end. */
+  private callsSeen: Float64Array | undefined = undefined;
 
   constructor(pml: Pml, options: PairOptions) {
     this.pml = pml;
@@ -134,6 +145,7 @@ export abstract class PairedPml implements MessageLayer {
         this.say().here(this.requestCount);
         this.options.wake();
       } else if (record.kind === 'HERE') link.requests = Math.max(link.requests, record.requests);
+      else if (record.kind === 'CLOCK') this.options.onClock?.(link.twin.number, record.address);
       else this.take(record, link);
     }
     this.taken();
@@ -201,6 +213,7 @@ export abstract class PairedPml implements MessageLayer {
   protected begin(request: Own['request'], pattern: number, takes = false): Own {
     if (request.kind !== 'answer') request.openedAs = this.pml.nextOpened();
     const own: Own = { number: ++this.requestCount, pattern, request, takes };
+    if (this.callsSeen !== undefined) this.callsSeen[0] = this.requestCount;
     this.open.set(own.number, own);
     return own;
   }
@@ -373,6 +386,7 @@ export abstract class PairedPml implements MessageLayer {
   finish(): void {
     if (this.hasFinished) return;
     this.hasFinished = true;
+    if (this.callsSeen !== undefined) this.callsSeen[0] = Number.POSITIVE_INFINITY;
     if (this.state === 'PAIRED') this.state = movePair(this.state, 'FINISHING');
     if (this.isAlone) return this.lookAtEnd();
     this.say().finished(this.messageCount, this.requestCount);
@@ -421,16 +435,17 @@ export abstract class PairedPml implements MessageLayer {
   protected abstract readonly lastCommon: string;
 
   /** That replica is waited for, to come to this; undefined: it is not, or has come. */
-  dueOf(link: Link): string | undefined {
+  dueOf(link: Link): Due | undefined {
+    const { requestCount } = this;
     if (!this.isSound || link.isLost || this.state === 'FINISHED') return undefined;
-    if (link.asked !== undefined) return `what it would have sent as message ${link.asked}`;
-    if (this.hasFinished && link.finished === undefined) return 'the end of its program';
-    if (this.open.size === 0 || link.requests >= this.requestCount) return undefined;
-    return `its call ${this.requestCount}`;
+    if (link.asked !== undefined) return { what: `what it would have sent as message ${link.asked}`, calls: undefined };
+    if (this.hasFinished && link.finished === undefined) return { what: 'the end of its program', calls: Number.POSITIVE_INFINITY };
+    if (this.open.size === 0 || link.requests >= requestCount) return undefined;
+    return { what: `its call ${requestCount}`, calls: requestCount };
   }
 
   /** As dueOf(), of any other replica. */
-  get due(): string | undefined {
+  get due(): Due | undefined {
     for (const link of this.living) {
       const due = this.dueOf(link);
       if (due !== undefined) return due;
@@ -446,6 +461,14 @@ export abstract class PairedPml implements MessageLayer {
   /** A replica has not come as far as this one, or is not known to have. */
   get isAhead(): boolean {
     return this.living.some(({ requests }) => requests < this.requestCount);
+  }
+
+  /** Tells the other replicas where this process's clock can be asked, and has `calls` hold how far its program is. */
+  showClock(address: string, calls: Float64Array): void {
+    this.callsSeen = calls;
+    calls[0] = this.hasFinished ? Number.POSITIVE_INFINITY : this.requestCount;
+    this.say().clock(address);
+    this.options.wake();
   }
 
   /** Asks the other replicas how far they are. */

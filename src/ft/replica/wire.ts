@@ -1,5 +1,5 @@
 // What the replicas of a rank say to each other, in batches: one for each turn in which there is something to say. A batch is a row of
-// records; a number has seven bits a byte, lowest first, and one that may be negative comes with three added. Version 2:
+// records; a number has seven bits a byte, lowest first, and one that may be negative comes with three added. Version 3:
 //
 //   version u8, then records: kind u8, and what the table below says
 //
@@ -10,7 +10,7 @@ import { putVarint, VarintReader } from '../../util/varint.ts';
 import type { Word } from './digest.ts';
 import { decodeBelow, encodeBelow, type TakenNumbers } from './streams.ts';
 
-export const BATCH_VERSION = 2;
+export const BATCH_VERSION = 3;
 /** A batch is no longer. */
 export const BATCH_BYTES_MAX = 65_536;
 /** Bytes of a record that travel with it. */
@@ -54,6 +54,8 @@ export const RECORD = {
   PEER_HAS: 46,
   /** Lead: what have you received? */
   TELL: 47,
+  /** Either, to replicas on other hosts: where its processor time can be asked for: text. */
+  CLOCK: 48,
 } as const;
 
 /** How a request has ended. */
@@ -91,6 +93,7 @@ export type PairRecord =
   | { readonly kind: 'LEAVE'; readonly number: number; readonly text: string }
   | { readonly kind: 'TAKEN' | 'PEER_HAS'; readonly taken: TakenNumbers }
   | { readonly kind: 'TELL' }
+  | { readonly kind: 'CLOCK'; readonly address: string }
   | { readonly kind: 'FINISHED'; readonly messages: number; readonly requests: number };
 
 const SYNC = 1;
@@ -248,6 +251,11 @@ export class BatchWriter {
     this.begin(RECORD.TELL);
   }
 
+  clock(address: string): void {
+    this.begin(RECORD.CLOCK, TEXT_BYTES_MAX);
+    this.putText(address);
+  }
+
   finished(messages: number, requests: number): void {
     this.begin(RECORD.FINISHED);
     this.put(messages);
@@ -353,6 +361,8 @@ export function decodeBatch(bytes: Uint8Array): PairRecord[] {
         return { kind: 'PEER_HAS', taken: takenNumbers() };
       case RECORD.TELL:
         return { kind: 'TELL' };
+      case RECORD.CLOCK:
+        return { kind: 'CLOCK', address: text() };
       case RECORD.FINISHED:
         return { kind: 'FINISHED', messages: take(), requests: take() };
       default:

@@ -1,27 +1,11 @@
 // How rank 0 starts the process that serves the out-of-band channel (main.ts).
-import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
-import { thisFile } from '../../native/load.ts';
+import { programFile } from '../../native/program-file.ts';
 import type { ServerAnswer, ServerNews } from './main.ts';
 import type { ServerSettings } from './serve.ts';
 
 const ANSWER_BYTES_MAX = 64 * 1024;
-
-/** The server's program: beside the bundle that this file is part of. */
-function serverProgram(): string {
-  const own = thisFile();
-  const names = ['rendezvous.js', 'rendezvous.mjs'];
-  for (const name of names) {
-    const file = join(dirname(own), name);
-    if (existsSync(file)) return file;
-  }
-  throw new MultirailError(
-    'ERR_INIT',
-    `there is no ${names.join(' or ')} next to ${own}, where rank 0 of a job under a starter needs it to run it as a process: a bundler must leave the package multirail outside its bundle`,
-  );
-}
 
 export interface Server {
   urls: string[];
@@ -33,7 +17,8 @@ export interface Server {
 export async function startServer(settings: ServerSettings): Promise<Server> {
   // Few ranks start a process.
   const { spawn } = await import('node:child_process');
-  const child = spawn(process.execPath, [...process.execArgv.filter(isForLoading), serverProgram()], {
+  const program = programFile('rendezvous', 'where rank 0 of a job under a starter needs it to run it as a process');
+  const child = spawn(process.execPath, [...process.execArgv.filter(isForLoading), program], {
     stdio: ['pipe', 'pipe', 'inherit'],
     // A session of its own: Ctrl-C in a terminal is for the ranks, which may want to talk about it.
     detached: true,

@@ -22,9 +22,10 @@ import { exportableMemory } from '../exportable-memory.ts';
 import { type BulletinChannel, type BulletinReader, followBulletin } from '../ft/bulletin-reader.ts';
 import { checkProcess, type ProcessId } from '../ft/process-watch.ts';
 import type { RuntimeDriver, RuntimeJob } from '../runtime-options.ts';
+import { DistantClocks } from './clock/distant-clocks.ts';
 import { PairedWaiter } from './paired-waiter.ts';
 import { Replica } from './replica.ts';
-import { processorMs, TOE_LOOK_MS, ToeWatch } from './toe-watch.ts';
+import { clockHere, processorMs, TOE_LOOK_MS, ToeWatch, type TwinClock } from './toe-watch.ts';
 
 /** Id of the contexts of the pair channel to a first shadow, and of that to a second one: no communicator has them, their ids begin at 16,384. */
 const PAIR_ID = 2;
@@ -90,9 +91,16 @@ export class ReplicaProcess {
   private readonly hooks: ReplicaHooks;
   private readonly takeovers: Takeovers | undefined;
   private bulletin: BulletinReader | undefined;
+  private readonly self: number;
+  /** Numbers of twins on other hosts. */
+  private readonly distant: number[] = [];
+  private clocks: DistantClocks | undefined;
+  /** What those have said of their clocks before this process has its own. */
+  private readonly told = new Map<number, string>();
 
   constructor(place: Place, job: RuntimeJob, params: ParamTable, engine: Engine, driver: RuntimeDriver, hooks: ReplicaHooks) {
     this.place = place;
+    this.self = job.rank;
     this.engine = engine;
     this.driver = driver;
     this.hooks = hooks;
@@ -127,6 +135,10 @@ export class ReplicaProcess {
           `process ${number}, a shadow of rank ${rank}, is to leave the job, which goes on with two replicas of that rank: ${text}`,
         );
         this.leaving.set(number, performance.now() + LEAVE_MS);
+      },
+      onClock: (number, address) => {
+        if (this.clocks === undefined) this.told.set(number, address);
+        else this.clocks.know(number, address);
       },
       beforeSend: hooks.beforeSend,
     };
@@ -172,7 +184,7 @@ export class ReplicaProcess {
     });
   }
 
-  /** All have met: the pair channel is open. Whether another replica is late can be known on the same host alone. */
+  /** All have met: the pair channel is open. */
   start(book: Pick<AddressBook, 'hostOf' | 'entryOf'> | undefined, hostId: string, oob: BulletinChannel | undefined): void {
     this.pml.start();
     this.wake();
@@ -181,17 +193,42 @@ export class ReplicaProcess {
     this.bulletin?.dial();
     for (const link of this.pml.links) {
       const { number } = link.twin;
-      const twin = book?.hostOf(number) === hostId ? checkProcess(book.entryOf(number).process) : undefined;
+      const host = book?.hostOf(number) ?? '';
+      if (host !== hostId) {
+        if (host !== '') this.distant.push(number);
+        continue;
+      }
+      const twin = checkProcess(book?.entryOf(number).process);
       if (twin === undefined) continue;
       this.here.set(number, twin);
-      if (this.factor > 0) this.toes.push(this.toeOf(link, twin));
+      if (this.factor > 0) this.toes.push(this.toeOf(link, clockHere(twin)));
     }
-    if (this.toes.length === 0 && (this.here.size === 0 || !this.pml.options.isVoting)) return;
+    this.lookFromNowOn();
+  }
+
+  /** Other replicas are asked on their hosts how much they compute. Resolves when they can ask this one: before its program runs, which may not rest. */
+  async startClocks(secret: Uint8Array | undefined): Promise<void> {
+    const { distant: others, factor, hooks } = this;
+    // Without a secret there is nothing beyond this host.
+    if (secret === undefined || others.length === 0 || !(factor > 0 || this.pml.options.isVoting)) return;
+    const clocks = await DistantClocks.open({ self: this.self, secret, others, warn: (text) => hooks.warn(text) });
+    if (clocks === undefined) return;
+    this.clocks = clocks;
+    for (const [number, address] of this.told) clocks.know(number, address);
+    if (factor > 0)
+      for (const link of this.pml.links)
+        if (others.includes(link.twin.number)) this.toes.push(this.toeOf(link, clocks.clockOf(link.twin.number)));
+    this.pml.showClock(clocks.address, clocks.calls);
+    this.lookFromNowOn();
+  }
+
+  private lookFromNowOn(): void {
+    if (this.timer !== undefined || (this.toes.length === 0 && !this.pml.options.isVoting)) return;
     this.timer = setInterval(() => this.lookAtTwins(), TOE_LOOK_MS);
     this.timer.unref();
   }
 
-  private toeOf(link: Link, twin: ProcessId): ToeWatch {
+  private toeOf(link: Link, clock: TwinClock): ToeWatch {
     return new ToeWatch({
       factor: this.factor,
       due: () => this.pml.dueOf(link),
@@ -200,7 +237,7 @@ export class ReplicaProcess {
         const { user, system } = process.cpuUsage();
         return (user + system) / 1000;
       },
-      twinMs: () => processorMs(twin),
+      clock,
       onLate: (what) => this.pml.late(link, what),
     });
   }
@@ -215,6 +252,11 @@ export class ReplicaProcess {
   private endLeaving(): void {
     for (const [number, untilMs] of this.leaving) {
       if (performance.now() < untilMs) continue;
+      // What is said to another host may be lost, and is said again until the process is gone.
+      if (this.distant.includes(number)) {
+        this.clocks?.end(number);
+        continue;
+      }
       this.leaving.delete(number);
       const twin = this.here.get(number);
       // Whoever has its pid now is not meant.
@@ -258,6 +300,7 @@ export class ReplicaProcess {
     const lead = new LeadPml(this.engine.pml, { ...shadow.options, name: 'lead', twins: [] });
     this.pml = lead;
     this.toes.length = 0;
+    this.clocks?.close();
     shadow.leadDied();
     lead.inherit(shadow.inheritance, takeovers, shadow.ownStreams);
     this.hooks.onTakeover();
@@ -350,6 +393,7 @@ export class ReplicaProcess {
   stop(): void {
     clearInterval(this.timer);
     clearTimeout(this.evidenceTimer);
+    this.clocks?.close();
     this.bulletin?.close();
     this.driver.atRest = undefined;
   }

@@ -1,6 +1,7 @@
 // Whether the other replica is late. It is judged by the time that a processor has spent on it since this one began to wait for it: a process
 // that is stopped, or that gets no processor because others have it, uses none and is never late; one that is in a loop is.
 import { readFileSync } from 'node:fs';
+import type { Due } from '../../ft/replica/paired-pml.ts';
 import type { ProcessId } from '../ft/process-watch.ts';
 
 /** Ticks of a processor's time in a second: of every Linux. */
@@ -24,15 +25,34 @@ export function processorMs({ pid, startTicks }: Pick<ProcessId, 'pid' | 'startT
   }
 }
 
+/** What is known of the processor time of another replica. */
+export interface TwinClock {
+  /** A wait begins: what was known before does not count for it. */
+  refresh(): void;
+  /** Undefined: it is not known, or not yet. `calls`: those that it had begun by then, where that is known. */
+  read(): { readonly ms: number; readonly calls: number | undefined } | undefined;
+}
+
+/** Of a process on this host. */
+export function clockHere(id: ProcessId): TwinClock {
+  return {
+    refresh: () => undefined,
+    read: () => {
+      const ms = processorMs(id);
+      return ms === undefined ? undefined : { ms, calls: undefined };
+    },
+  };
+}
+
 export interface ToeWatchOptions {
   /** So many times the time that this process has used, and a second at least. */
   readonly factor: number;
   /** What the other replica is waited for; undefined: it is not. */
-  due(): string | undefined;
+  due(): Due | undefined;
   /** Calls that this process has begun, and those that the other one is known to have begun. */
   calls(): { readonly own: number; readonly twin: number };
   ownMs(): number;
-  twinMs(): number | undefined;
+  readonly clock: TwinClock;
   onLate(what: string): void;
 }
 
@@ -53,26 +73,30 @@ export class ToeWatch {
   }
 
   look(): void {
-    const { factor, due: dueOf, ownMs, twinMs, onLate } = this.options;
+    const { factor, due: dueOf, ownMs, clock, onLate } = this.options;
     const due = dueOf();
     const since = this.sinceCommon();
-    if (due !== this.due) {
-      this.due = due;
+    if (due?.what !== this.due) {
+      this.due = due?.what;
       this.isSuspected = false;
       // What this one has used until it came here, the other may use, too.
       this.ownUsedMs = ownMs() - since;
-      this.twinFromMs = due === undefined ? undefined : twinMs();
+      this.twinFromMs = undefined;
+      if (due !== undefined) clock.refresh();
     }
     if (due === undefined) return;
-    const now = this.twinFromMs === undefined ? undefined : twinMs();
+    const now = clock.read();
     if (now === undefined) return;
-    const usedMs = now - (this.twinFromMs as number);
+    this.twinFromMs ??= now.ms;
+    // It has come to it, and its word has not come here: the rails between the two may be down.
+    if (now.calls !== undefined && (due.calls === undefined || now.calls >= due.calls)) return;
+    const usedMs = now.ms - this.twinFromMs;
     const mostMs = Math.max(LEAST_MS, factor * this.ownUsedMs);
     if (usedMs <= mostMs) return;
     // This process may not have had a processor itself: what the other one has said meanwhile is read before the next look.
     if (this.isSuspected)
       onLate(
-        `it has used ${(usedMs / 1000).toFixed(2)} s of a processor without coming to ${due}; at most ${(mostMs / 1000).toFixed(2)} s were to be expected, from what the other one had used`,
+        `it has used ${(usedMs / 1000).toFixed(2)} s of a processor without coming to ${due.what}; at most ${(mostMs / 1000).toFixed(2)} s were to be expected, from what the other one had used`,
       );
     this.isSuspected = true;
   }

@@ -382,7 +382,7 @@ test('a lead that goes its own way ends the job, and a late shadow leaves it', (
   late.shadows[0].isend(5, 0, 9, new Iov([Uint8Array.of(1)]));
   late.play();
   const [first, second] = late.lead.links;
-  expect([late.lead.dueOf(first), late.lead.dueOf(second)]).toEqual([undefined, 'its call 1']);
+  expect([late.lead.dueOf(first), late.lead.dueOf(second)]).toEqual([undefined, { what: 'its call 1', calls: 1 }]);
   late.lead.late(second, 'it has used 9 s');
   late.play();
   expect([late.left.length, late.dropped, late.diverged]).toEqual([1, [SECOND], undefined]);

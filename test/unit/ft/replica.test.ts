@@ -175,9 +175,9 @@ describe('batches', () => {
     writer.forward(ended({ data: Uint8Array.of(1, 2, 3, 4), bytes: 4 }));
     const batch = writer.take();
     for (let length = 2; length < batch.length; length++) expect(() => decodeBatch(batch.subarray(0, length))).toThrow('ERR_PROTOCOL');
-    expect(() => decodeBatch(Uint8Array.of(1))).toThrow('version 1');
-    expect(() => decodeBatch(Uint8Array.of(2, 99))).toThrow('kind 99');
-    expect(() => decodeBatch(Uint8Array.of(2, 33, 255, 255, 255, 255, 255, 255, 255, 255, 1))).toThrow('ERR_PROTOCOL');
+    expect(() => decodeBatch(Uint8Array.of(2))).toThrow('version 2');
+    expect(() => decodeBatch(Uint8Array.of(3, 99))).toThrow('kind 99');
+    expect(() => decodeBatch(Uint8Array.of(3, 33, 255, 255, 255, 255, 255, 255, 255, 255, 1))).toThrow('ERR_PROTOCOL');
   });
 });
 
@@ -194,20 +194,31 @@ describe('states', () => {
 describe('lateness', () => {
   interface State {
     due: string | undefined;
+    /** The other one has come to it with so many calls. */
+    dueCalls: number | undefined;
     /** Processor times. */
     own: number;
     twin: number | undefined;
     calls: { own: number; twin: number };
+    /** Calls of the other one that its clock tells of. */
+    seen: number | undefined;
+    /** How often its clock was told that a wait begins. */
+    waits: number;
   }
   const watch = (): { state: State; late: string[]; look(): void } => {
-    const state: State = { due: undefined, own: 0, twin: 0, calls: { own: 0, twin: 0 } };
+    const state: State = {
+      ...{ due: undefined, dueCalls: undefined, own: 0, twin: 0, calls: { own: 0, twin: 0 }, seen: undefined, waits: 0 },
+    };
     const late: string[] = [];
     const toe = new ToeWatch({
       factor: 4,
-      due: () => state.due,
+      due: () => (state.due === undefined ? undefined : { what: state.due, calls: state.dueCalls }),
       calls: () => state.calls,
       ownMs: () => state.own,
-      twinMs: () => state.twin,
+      clock: {
+        refresh: () => void state.waits++,
+        read: () => (state.twin === undefined ? undefined : { ms: state.twin, calls: state.seen }),
+      },
       onLate: (what) => late.push(what),
     });
     return { state, late, look: () => toe.look() };
@@ -267,6 +278,39 @@ describe('lateness', () => {
     state.twin = 990;
     for (let i = 0; i < 5; i++) look();
     state.twin = undefined;
+    for (let i = 0; i < 5; i++) look();
+    expect(late).toEqual([]);
+  });
+  it('counts from the first answer of a clock on another host, which may be late', () => {
+    const { state, late, look } = watch();
+    Object.assign(state, { due: 'its call 1', dueCalls: 1, own: 10, twin: undefined, seen: 0 });
+    for (let i = 0; i < 5; i++) look();
+    expect(state.waits).toBe(1);
+    // What it had used when it was asked is not known; it may have been all of this.
+    state.twin = 5000;
+    for (let i = 0; i < 5; i++) look();
+    state.twin = 6000;
+    for (let i = 0; i < 5; i++) look();
+    expect(late).toEqual([]);
+    state.twin = 6010;
+    look();
+    look();
+    expect(late).toHaveLength(1);
+  });
+  it('is not that of one that has come to it, and whose word is not here', () => {
+    const { state, late, look } = watch();
+    Object.assign(state, { due: 'its call 7', dueCalls: 7, own: 10, seen: 7 });
+    look();
+    state.twin = 9000;
+    for (let i = 0; i < 5; i++) look();
+    Object.assign(state, { due: 'the end of its program', dueCalls: Number.POSITIVE_INFINITY, seen: Number.POSITIVE_INFINITY });
+    look();
+    state.twin = 19_000;
+    for (let i = 0; i < 5; i++) look();
+    // Calls do not tell whether it has shown what it would have sent.
+    Object.assign(state, { due: 'what it would have sent as message 3', dueCalls: undefined, seen: 2 });
+    look();
+    state.twin = 29_000;
     for (let i = 0; i < 5; i++) look();
     expect(late).toEqual([]);
   });

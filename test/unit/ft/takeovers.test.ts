@@ -159,11 +159,13 @@ describe('what leads say', () => {
     writer.taken({ peer: 3, ctx: 8, below: 70_000 });
     writer.taken({ peer: ALL, ctx: 8, below: undefined });
     writer.peerHas({ peer: 0, ctx: 1, below: 0 });
+    writer.clock('{"port":7}');
     expect(decodeBatch(writer.take())).toEqual([
       { kind: 'TELL' },
       { kind: 'TAKEN', taken: { peer: 3, ctx: 8, below: 70_000 } },
       { kind: 'TAKEN', taken: { peer: ALL, ctx: 8, below: undefined } },
       { kind: 'PEER_HAS', taken: { peer: 0, ctx: 1, below: 0 } },
+      { kind: 'CLOCK', address: '{"port":7}' },
     ]);
   });
 });

@@ -47,6 +47,9 @@ export interface Notice {
   readonly text: string;
 }
 
+/** Of so many deaths those that join later are told here. */
+const RECENT_MAX = 64;
+
 /** What came of a notice. */
 export type NoticeOutcome = 'news' | 'known' | 'older incarnation' | 'own death';
 
@@ -57,6 +60,11 @@ export class Knowledge {
   private readonly processes = new Map<number, number>();
   /** Notices of the dead, by number: the first of each, with the serial of the server's as soon as that has come. */
   private readonly failures = new Map<number, Notice>();
+  /**
+   * The last deaths that were news here, the oldest first. Who joins is told of deaths by the server, which may not have known these then, and may
+   * be gone since; the flood went by before anybody knew of it.
+   */
+  private readonly lastNews: Notice[] = [];
   private readonly departed = new Set<number>();
   /** Ascending. Made when it is asked for. */
   private livingNumbers: number[] | undefined;
@@ -98,6 +106,8 @@ export class Knowledge {
     }
     this.failures.set(number, notice);
     this.livingNumbers = undefined;
+    this.lastNews.push(notice);
+    if (this.lastNews.length > RECENT_MAX) this.lastNews.shift();
     return 'news';
   }
 
@@ -147,6 +157,12 @@ export class Knowledge {
   get living(): readonly number[] {
     this.livingNumbers ??= [...this.processes.keys()].filter((number) => !this.isGone(number)).sort((a, b) => a - b);
     return this.livingNumbers;
+  }
+
+  /** What a process has to be told that has become known here only now; nothing where others do. */
+  newsFor(number: number): readonly Notice[] {
+    if (this.lastNews.length === 0 || this.isGone(number) || !this.neighbours.includes(number)) return [];
+    return this.lastNews.filter((notice) => this.failures.has(notice.number));
   }
 
   /** Whom this process tells of a death that is news to it. */

@@ -104,8 +104,12 @@ export class Ulfm implements CommunicatorHost, ReplaceHost {
 
   // ---------------------------------------------------------------- processes
 
+  /** A process belongs to the job. It is told of the last deaths, where it is a neighbour of this one, and was not heard of before. */
   addProcess(number: number, incarnation: number): void {
-    this.knowledge.addProcess(number, incarnation);
+    const { knowledge } = this;
+    const isNew = knowledge.incarnationOf(number) === undefined;
+    knowledge.addProcess(number, incarnation);
+    if (isNew) for (const notice of knowledge.newsFor(number)) this.postFailed([number], notice);
   }
 
   /** The word of a death, by whatever way it came here. */
@@ -127,10 +131,13 @@ export class Ulfm implements CommunicatorHost, ReplaceHost {
     if (outcome === 'own death') this.end();
     if (outcome !== 'news' || this.ownDeath !== undefined) return outcome;
     this.deaths.push(notice);
-    const { serial, number, incarnation, evidence } = notice;
-    this.post(this.knowledge.neighbours, { type: SERVICE.FAILED, from: this.options.self, serial, number, incarnation, evidence });
-    this.spread(number, true);
+    this.postFailed(this.knowledge.neighbours, notice);
+    this.spread(notice.number, true);
     return outcome;
+  }
+
+  private postFailed(numbers: readonly number[], { serial, number, incarnation, evidence }: Notice): void {
+    this.post(numbers, { type: SERVICE.FAILED, from: this.options.self, serial, number, incarnation, evidence });
   }
 
   /** Somebody is gone: tells the communicators that it was a member of. */

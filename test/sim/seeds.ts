@@ -81,6 +81,26 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
   },
   {
     profile: 'ulfm',
+    seed: 50295,
+    story: 'A process had joined, and nobody had heard of it when a death went round; the server, which would have told it, was gone.',
+  },
+  {
+    profile: 'ulfm',
+    seed: 82371,
+    story: 'The oracle took those that another series of agreements would have found standing by for those that replace() could have had.',
+  },
+  {
+    profile: 'ulfm',
+    seed: 136531,
+    story: 'A process was declared dead while it left, never heard of it, and waited without end for those that had left.',
+  },
+  {
+    profile: 'ulfm',
+    seed: 144063,
+    story: 'A process was paused when it was given a communicator, and dropped what had come for it before it had opened it.',
+  },
+  {
+    profile: 'ulfm',
     seed: 308452,
     story: 'A process died in the middle of a long service message; the short ones behind it were kept until the end of the job.',
   },

@@ -419,7 +419,7 @@ export class SaveWorld extends UlfmWorld {
       const operation = this.plan.mayShrink ? OPERATION.REPLACE_SOME : OPERATION.REPLACE_ALL;
       this.agree(saver, SERIES.PROGRAM, operation, 0, (decision) => {
         this.replaced(saver, decision);
-        if (--process.creations === 0) process.core.dropEarly();
+        this.endCreation(process);
       });
     });
   }
@@ -440,7 +440,7 @@ export class SaveWorld extends UlfmWorld {
       this.at(this.prng.pick([0, 10, 300, 20_000]), () => {
         if (!successor.process.isAlive) return;
         this.meet(successor, value.newId, members);
-        if (--successor.process.creations === 0) successor.process.core.dropEarly();
+        this.endCreation(successor.process);
       });
     }
   }

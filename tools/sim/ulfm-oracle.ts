@@ -7,7 +7,7 @@ import type { Replacement } from '../../src/ulfm/replace.ts';
 import type { AgreementListener, TracedAgreement } from '../../src/ulfm/states.ts';
 import type { Decision, Ulfm } from '../../src/ulfm/ulfm.ts';
 import { type Contribution, OPERATION, type Value } from '../../src/ulfm/values.ts';
-import { HEADER_BYTES, OFFSET, SERVICE, type SeriesNumber } from '../../src/ulfm/wire.ts';
+import { HEADER_BYTES, OFFSET, SERIES, SERVICE, type SeriesNumber } from '../../src/ulfm/wire.ts';
 import { OracleError } from './oracle.ts';
 
 /**
@@ -153,7 +153,8 @@ export class UlfmOracle {
       if (messages > most)
         throw new OracleError(`I23: agreement ${name} of ${members.length} members took ${messages} messages, where ${most} are enough`);
     }
-    const flood = 2 * Math.ceil(Math.log2(Math.max(2, this.cores.size)));
+    // To neighbours, and once to each that joins beside it later.
+    const flood = 2 * Math.ceil(Math.log2(Math.max(2, this.cores.size))) + this.late.size;
     for (const [key, messages] of this.floodMessages)
       if (messages > flood) throw new OracleError(`I23: process ${key.replace('|', ' tells of the death of ')} in ${messages} messages`);
     for (const [key, messages] of this.callMessages) {
@@ -266,7 +267,7 @@ export class UlfmOracle {
     const proposed = this.proposed.get(name) ?? new Map<string, Proposed>();
     this.proposed.set(name, proposed);
     const core = this.cores.get(by) as Ulfm;
-    const id = Number(name.split('/')[0]);
+    const [id, series] = name.split('/').map(Number);
     const members = core.membersOf(id);
     for (const [rank, number] of members.entries()) {
       if (contributors.has(rank) || this.declared.has(number) || this.left.has(number)) continue;
@@ -288,7 +289,8 @@ export class UlfmOracle {
     }
     const numbers = [...contributors].map((rank) => members[rank]);
     proposed.set(key, { value, by, members: [...members] });
-    this.offered.set(id, new Set([...this.late].filter((number) => this.isInAllPools(number))));
+    // Agreements of the other series go on beside those of replace(), and may be put together later.
+    if (series === SERIES.PROGRAM) this.offered.set(id, new Set([...this.late].filter((number) => this.isInAllPools(number))));
     this.checkValue(name, by, value, members, numbers);
     if (this.declared.has(by)) return;
     // Everybody who is alive knows of it, so the leader does, too.

@@ -204,6 +204,11 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
     });
   }
 
+  /** What a process was making is there: messages that have waited for it and were not for it are for others. */
+  protected endCreation(process: P): void {
+    if (--process.creations === 0) process.core.dropEarly();
+  }
+
   /** Does something at a process, and sends what comes of it: it may die between any two messages. */
   act(process: P, run: () => void): void {
     if (!process.isAlive || process.hasLeft) return;
@@ -374,7 +379,7 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
       const q = core.nextOf(id, series);
       process.continuations.set(`${id}/${series}/${q}`, (decision) => {
         then(decision);
-        if (isCreating && --process.creations === 0) core.dropEarly();
+        if (isCreating) this.endCreation(process);
       });
       this.trace(`process ${number} calls ${id}/${series}/${q}`);
       if (core.begin(id, series, { operation, flag }) !== q) throw new Error('another number than was said');
@@ -389,7 +394,7 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
       const q = core.nextOf(id, SERIES.PROGRAM);
       process.replacing.set(`${id}/${q}`, (replacement) => {
         then(replacement);
-        if (--process.creations === 0) core.dropEarly();
+        this.endCreation(process);
       });
       process.waits = this.mayWait && this.joinPrng.chance(3, 4);
       this.at(this.joinPrng.pick([10_000, 100_000, 300_000]), () => {
@@ -480,7 +485,7 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
     this.think(() => {
       if (!successor.isAlive) return;
       this.open(successor, id, members, { generation: value.generation + 1, next: [0, q + 1], keepsDecisions: true });
-      if (--successor.creations === 0) successor.core.dropEarly();
+      this.endCreation(successor);
       this.program(successor, this.programOperations, operations, q + 1);
     });
   }

@@ -188,6 +188,12 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
     if (backlog.length === 1) this.resumeLater(process);
   }
 
+  /** Behind what it has been given to do and has not done: it may not have opened yet what was made. */
+  protected override endCreation(process: SimUlfmProcess): void {
+    if (process.backlog.length === 0) super.endCreation(process);
+    else process.backlog.push(() => super.endCreation(process));
+  }
+
   private resumeLater(process: SimUlfmProcess): void {
     this.at(RESUME_EVERY_US, () => {
       if (this.world.fabric.isPaused(process.number)) return this.resumeLater(process);
@@ -221,7 +227,11 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
     this.oracle.declared.add(number);
     for (const other of this.processes) this.world.expectDeath(other.number, number);
     this.spreadNews(number);
-    this.at(this.prng.pick(this.options.newsUs), () => this.tell(process, number, EVIDENCE.HOST_SILENT));
+    this.at(this.prng.pick(this.options.newsUs), () => {
+      // Whoever has left and waits for the others to do so hears it as well.
+      if (process.isAlive && process.hasLeft) this.die(process, 'up');
+      else this.tell(process, number, EVIDENCE.HOST_SILENT);
+    });
   }
 
   protected override onOwnDeath(process: SimUlfmProcess): void {

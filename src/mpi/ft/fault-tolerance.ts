@@ -165,10 +165,11 @@ export class FaultTolerance {
     this.watch?.add(number, id);
     this.watch?.refresh();
     this.lookForBulletin();
-    if (!meets || ulfm.knowledge.isGone(number)) return;
     // Its neighbours in the ring tell it of deaths, and it them; who works may call it in.
     const isNeeded = options.connectsSpares && ulfm.standby?.state !== 'WAITING';
-    if (isNeeded || ulfm.knowledge.neighbours.includes(number)) proc.engine.meet(number);
+    const { knowledge } = ulfm;
+    if (meets && !knowledge.isGone(number) && (isNeeded || knowledge.neighbours.includes(number))) proc.engine.meet(number);
+    this.settle();
   }
 
   /** The kernel here does not see the end of every process: the server tells of it, in blocking calls too. */

@@ -47,7 +47,7 @@ export const PLANTED_ULFM: readonly Planted[] = [
   {
     name: 'flood-not-passed-on',
     sentence: 'A process that hears of a death tells nobody.',
-    edits: [edit(FACE, 'this.post(this.knowledge.neighbours, { type: SERVICE.FAILED,', 'this.post([], { type: SERVICE.FAILED,')],
+    edits: [edit(FACE, 'this.postFailed(this.knowledge.neighbours, notice);', 'this.postFailed([], notice);')],
     found: [{ profile: 'ulfm', within: 400 }],
   },
   {
@@ -138,6 +138,13 @@ export const PLANTED_ULFM: readonly Planted[] = [
     sentence: 'A process that joins is not told who has died before it came.',
     edits: [edit(KNOWLEDGE, 'if (notice.number === this.self || this.failures.has(notice.number)) return;', 'return;')],
     found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'newcomer-missed-by-the-flood',
+    sentence:
+      'A process that joins is not told of a death which the server did not know when it came, and which went round before others knew of it.',
+    edits: [edit(FACE, 'if (isNew) for (const notice of knowledge.newsFor(number)) this.postFailed([number], notice);', 'void isNew;')],
+    found: [{ profile: 'ulfm', from: 50_295, within: 50_296 }],
   },
   {
     name: 'waits-by-own-word',

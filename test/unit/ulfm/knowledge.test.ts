@@ -58,6 +58,24 @@ describe('notices', () => {
     expect(known.living).toContain(21);
   });
 
+  test('of the last deaths are told to those that are heard of later, by their neighbours', () => {
+    const known = knowledge();
+    known.takeOld(notice(7));
+    for (const number of [4, 20]) known.take(notice(number));
+    known.addProcess(8, 5);
+    expect(known.neighbours).toContain(8);
+    expect(known.newsFor(8)).toEqual([notice(4), notice(20)]);
+    // It lives, or so the server says that has given it a newer incarnation.
+    known.addProcess(20, 6);
+    expect(known.newsFor(8)).toEqual([notice(4)]);
+    expect(known.newsFor(4)).toEqual([]);
+    for (let number = 100; number < 200; number++) known.take(notice(number));
+    expect(known.newsFor(3).map(({ number }) => number)).toEqual(Array.from({ length: 64 }, (_, i) => 136 + i));
+    // Others tell it.
+    for (let number = 9; number < 40; number++) known.addProcess(number, 5);
+    expect(known.newsFor(17)).toEqual([]);
+  });
+
   test('of this process are its own death', () => {
     const known = knowledge();
     expect(known.take(notice(2, { incarnation: 4 }))).toBe('older incarnation');

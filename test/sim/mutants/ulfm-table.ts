@@ -137,7 +137,7 @@ export const PLANTED_ULFM: readonly Planted[] = [
     name: 'newcomer-takes-the-dead-for-alive',
     sentence: 'A process that joins is not told who has died before it came.',
     edits: [edit(KNOWLEDGE, 'if (notice.number === this.self || this.failures.has(notice.number)) return;', 'return;')],
-    found: [{ profile: 'ulfm', within: 400 }],
+    found: [{ profile: 'ulfm', from: 570, within: 600 }],
   },
   {
     name: 'newcomer-missed-by-the-flood',

@@ -91,7 +91,6 @@ export class ReplicaProcess {
   private readonly hooks: ReplicaHooks;
   private readonly takeovers: Takeovers | undefined;
   private bulletin: BulletinReader | undefined;
-  private readonly self: number;
   /** Numbers of twins on other hosts. */
   private readonly distant: number[] = [];
   private clocks: DistantClocks | undefined;
@@ -100,7 +99,6 @@ export class ReplicaProcess {
 
   constructor(place: Place, job: RuntimeJob, params: ParamTable, engine: Engine, driver: RuntimeDriver, hooks: ReplicaHooks) {
     this.place = place;
-    this.self = job.rank;
     this.engine = engine;
     this.driver = driver;
     this.hooks = hooks;
@@ -209,9 +207,10 @@ export class ReplicaProcess {
   /** Other replicas are asked on their hosts how much they compute. Resolves when they can ask this one: before its program runs, which may not rest. */
   async startClocks(secret: Uint8Array | undefined): Promise<void> {
     const { distant: others, factor, hooks } = this;
+    const { self, isVoting } = this.pml.options;
     // Without a secret there is nothing beyond this host.
-    if (secret === undefined || others.length === 0 || !(factor > 0 || this.pml.options.isVoting)) return;
-    const clocks = await DistantClocks.open({ self: this.self, secret, others, warn: (text) => hooks.warn(text) });
+    if (secret === undefined || others.length === 0 || !(factor > 0 || isVoting)) return;
+    const clocks = await DistantClocks.open({ self, secret, others, warn: (text) => hooks.warn(text) });
     if (clocks === undefined) return;
     this.clocks = clocks;
     for (const [number, address] of this.told) clocks.know(number, address);

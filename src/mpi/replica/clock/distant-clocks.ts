@@ -41,7 +41,7 @@ export class DistantClocks {
     this.address = JSON.stringify(address);
   }
 
-  /** Undefined: there are none here, and it was said why. */
+  /** Resolves when the other replicas can ask this one; to undefined, with a warning that says why, where that does not work. */
   static async open(options: DistantClocksOptions): Promise<DistantClocks | undefined> {
     const { self, secret, others, warn } = options;
     const buffers = ClockMemory.make(others.length);

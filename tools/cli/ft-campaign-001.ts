@@ -135,7 +135,8 @@ async function playTableJob(
   const endsMs: number[] = [];
   const beganMs = Date.now();
   const fromMs = performance.now();
-  const { exitCode } = await runWithRelaunches(optionsOf(task, 2, job.inject, listener), relaunchesOf(job), async (options) => {
+  const relaunches = { onDiverged: relaunchesOf(job), onDeath: 0 };
+  const { exitCode } = await runWithRelaunches(optionsOf(task, 2, job.inject, listener), relaunches, async (options) => {
     const result = await runFor(options, limitMs);
     endsMs.push(Date.now());
     return result;
@@ -143,11 +144,13 @@ async function playTableJob(
   const wallSeconds = (performance.now() - fromMs) / 1000;
   const words = wordsIn(file);
   const begins = words.filter((word) => word.kind === 'begins');
+  const gathered = words.find((word) => word.kind === 'gathered');
   const ended = words.find((word) => word.kind === 'ended');
-  if (exitCode !== 0 || ended?.kind !== 'ended') return { end: undefined, said: listener.said() };
+  if (exitCode !== 0 || gathered === undefined || ended?.kind !== 'ended') return { end: undefined, said: listener.said() };
   const end: TableEnd = {
     wallSeconds,
     startSeconds: (begins[0].atMs - beganMs) / 1000,
+    tailSeconds: (endsMs[endsMs.length - 1] - gathered.atMs) / 1000,
     restartSeconds: begins.slice(1).map(({ atMs }, i) => (atMs - endsMs[i]) / 1000),
     // Saves are counted from 0, and those of the table from 1.
     begunWith: begins.map(({ save }) => (save === undefined ? undefined : save + 1)),

@@ -21,6 +21,7 @@ export interface ProductTask {
 /** What the master tells. */
 export type ProductWord =
   | { readonly kind: 'begins'; readonly atMs: number; readonly save: number | undefined }
+  | { readonly kind: 'gathered'; readonly atMs: number }
   | { readonly kind: 'ended'; readonly atMs: number; readonly isRight: boolean };
 
 /** Whole numbers, so that the product is exact. */
@@ -57,7 +58,13 @@ interface Steps {
   next(): Promise<void>;
 }
 
-async function product(mpi: Runtime, { rows, passes }: ProductTask, isRestored: boolean, steps: Steps): Promise<Float64Array | undefined> {
+async function product(
+  mpi: Runtime,
+  { rows, passes }: ProductTask,
+  isRestored: boolean,
+  steps: Steps,
+  tell: (word: ProductWord) => void,
+): Promise<Float64Array | undefined> {
   const { world, inject } = mpi;
   const { rank, size } = world;
   const order = rows * size;
@@ -83,6 +90,7 @@ async function product(mpi: Runtime, { rows, passes }: ProductTask, isRestored: 
   inject?.point(0.99, arrays);
   const all = rank === MASTER ? new Float64Array(order * order) : null;
   await world.gather(c, all, MASTER);
+  tell({ kind: 'gathered', atMs: Date.now() });
   if (all === null) return undefined;
   inject?.point(1, { ...arrays, result: all });
   return all;
@@ -98,7 +106,7 @@ export async function productAsRank(mpi: Runtime, task: ProductTask): Promise<vo
   let result: Float64Array | undefined;
   if (saves === undefined) {
     tell({ kind: 'begins', atMs: Date.now(), save: undefined });
-    result = await product(mpi, task, false, { protect: () => undefined, next: async () => undefined });
+    result = await product(mpi, task, false, { protect: () => undefined, next: async () => undefined }, tell);
     if (result !== undefined) await mpi.replica?.validate(result);
   } else {
     const options = {
@@ -108,10 +116,8 @@ export async function productAsRank(mpi: Runtime, task: ProductTask): Promise<vo
     } as const;
     result = await run(mpi, options, async (job) => {
       tell({ kind: 'begins', atMs: Date.now(), save: job.recovery?.save });
-      const made = await product(mpi, task, job.recovery?.save !== undefined, {
-        protect: (name, view) => job.protect(name, view),
-        next: () => job.next(),
-      });
+      const steps: Steps = { protect: (name, view) => job.protect(name, view), next: () => job.next() };
+      const made = await product(mpi, task, job.recovery?.save !== undefined, steps, tell);
       if (made !== undefined) await job.validate(made);
       return made;
     });

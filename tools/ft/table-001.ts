@@ -33,6 +33,8 @@ export interface TableEnd {
   readonly wallSeconds: number;
   /** From its start to where its program runs. */
   readonly startSeconds: number;
+  /** From where the rows are gathered to its end: nothing of it is done before a fault is found. */
+  readonly tailSeconds: number;
   /** From the end of one start of the job to where the program of the next one runs. */
   readonly restartSeconds: readonly number[];
   /** By start: the save that it has begun with; undefined: none. */
@@ -82,9 +84,10 @@ export function table001(scale: number, { oneSeconds, twoSeconds, played }: Tabl
   const problems: string[] = [];
   const endOf = (row: number, moment: Moment | undefined): TableEnd | undefined =>
     played.find(({ job }) => job.row === row && job.moment === moment)?.end;
-  const detection = endOf(3, undefined)?.wallSeconds ?? Number.NaN;
+  const bare = endOf(3, undefined);
+  const detection = bare?.wallSeconds ?? Number.NaN;
   // Steps begin where the program runs.
-  const steps = detection - (endOf(3, undefined)?.startSeconds ?? Number.NaN);
+  const steps = detection - (bare?.startSeconds ?? Number.NaN) - (bare?.tailSeconds ?? Number.NaN);
   const restarts = played.flatMap(({ end }) => end?.restartSeconds ?? []);
   const restart = median(restarts);
   const rows = played.map(({ job, end }) => {
@@ -95,7 +98,8 @@ export function table001(scale: number, { oneSeconds, twoSeconds, played }: Tabl
     }
     if (!end.isRight) problems.push(`${title}: the product is wrong`);
     const { row, moment, saves, everySteps } = job;
-    const total = endOf(row, undefined)?.wallSeconds ?? Number.NaN;
+    const undisturbed = endOf(row, undefined);
+    const total = undisturbed?.wallSeconds ?? Number.NaN;
     const save = saves === 0 ? 0 : (total - detection) / saves;
     const paper = paperOf(row, moment);
     if (moment === undefined) return [title, s(end.wallSeconds), '', '', '', '', paper === undefined ? 'lost' : s(paper)];
@@ -107,9 +111,11 @@ export function table001(scale: number, { oneSeconds, twoSeconds, played }: Tabl
       problems.push(
         `${title}: gone back to ${begun.map((n) => n ?? 'the beginning').join(', ')}, and ${expected.map((n) => n ?? 'the beginning').join(', ')} were expected`,
       );
-    // What was done until that save, with those before it, is not done again, and neither is the start, which a restart has in it.
+    // What was done until that save, with those before it, is not done again, and neither is the start, which a restart has in it. A try ends where
+    // the rows are gathered.
     const interval = everySteps === undefined ? 0 : (everySteps / TABLE_STEPS) * steps;
-    const repeats = tries.reduce((sum, number) => sum + total - end.startSeconds - number * (interval + save), 0);
+    const tail = undisturbed?.tailSeconds ?? Number.NaN;
+    const repeats = tries.reduce((sum, number) => sum + total - tail - end.startSeconds - number * (interval + save), 0);
     const model = total + repeats + tries.length * restart;
     const off = end.wallSeconds / model - 1;
     if (!(Math.abs(off) <= BAND))
@@ -131,7 +137,7 @@ export function table001(scale: number, { oneSeconds, twoSeconds, played }: Tabl
       '',
       ...columns([['', 'measured', 'model', 'deviation', 'tries', 'a save', 'paper'], ...rows]),
       '',
-      'The model: the time without a fault, and for each try a restart and what is done again. Row 6 is lost in the text of the paper that is at hand.',
+      'The model: the time without a fault, and for each try a restart and what is done again until the rows are gathered. Row 6 is lost in the text of the paper that is at hand.',
     ],
     data: { scale, oneSeconds, twoSeconds, detectionSeconds: detection, restartSeconds: restart, played },
     problems,

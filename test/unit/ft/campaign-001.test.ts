@@ -143,19 +143,20 @@ test('the table has the rows and moments of the paper', () => {
   expect(jobs.filter(({ moment }) => moment === undefined).map(({ saves }) => saves)).toEqual([0, 6, 4, 3]);
 });
 
-/** As the model has it: a start of 0.2 s, restarts of 0.3 s, saves of 0.1 s, 4 s without a fault. */
+/** As the model has it: a start of 0.2 s, restarts of 0.3 s, saves of 0.1 s, 4 s without a fault, of which 0.5 s come after the gather. */
 function modelled(job: TableJob): TablePlayed {
   const total = 4 + 0.1 * job.saves;
   const good = { beginning: 0, middle: Math.floor((0.5 * TABLE_STEPS) / (job.everySteps ?? 1)), end: job.saves };
   const first = job.moment === undefined || job.saves === 0 ? 0 : good[job.moment];
   const tries = job.moment === undefined ? [] : Array.from({ length: job.saves - first + 1 }, (_, i) => job.saves - i);
-  const interval = ((job.everySteps ?? 0) / TABLE_STEPS) * 4;
-  const wallSeconds = tries.reduce((sum, save) => sum + 0.3 + total - 0.2 - save * (interval + 0.1), total);
+  const interval = ((job.everySteps ?? 0) / TABLE_STEPS) * 3.3;
+  const wallSeconds = tries.reduce((sum, save) => sum + 0.3 + total - 0.7 - save * (interval + 0.1), total);
   return {
     job,
     end: {
       wallSeconds,
       startSeconds: 0.2,
+      tailSeconds: 0.5,
       restartSeconds: tries.map(() => 0.3),
       begunWith: [undefined, ...tries.map((save) => (save === 0 ? undefined : save))],
       isRight: true,
@@ -172,6 +173,13 @@ test('the table is held against the model, with tries as in the paper', () => {
   const other = played.map((one, i) => (i === 5 && one.end ? { ...one, end: { ...one.end, begunWith: [undefined, 6, undefined] } } : one));
   expect(table001(0.01, { oneSeconds: 3, twoSeconds: 3.9, played: other }).problems).toEqual([
     expect.stringContaining('gone back to 6, the beginning'),
+  ]);
+  // Nothing behind the gather is done again.
+  const repeated = played.map((one, i) =>
+    i === 5 && one.end ? { ...one, end: { ...one.end, wallSeconds: one.end.wallSeconds + 7 * 0.5 } } : one,
+  );
+  expect(table001(0.01, { oneSeconds: 3, twoSeconds: 3.9, played: repeated }).problems).toEqual([
+    expect.stringContaining('row 4, beginning'),
   ]);
   const wrong = played.map((one, i) => (i === 3 && one.end ? { ...one, end: { ...one.end, isRight: false } } : one));
   expect(table001(0.01, { oneSeconds: 3, twoSeconds: 3.9, played: wrong }).problems).toEqual([

@@ -452,7 +452,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const fail = (): void => this.engine.failPeer(rank, 'ERR_PROC_FAILED', describeExit(info));
     if (info.finalized) this.engine.peerLeft(rank, true);
     else if (ft !== undefined) ft.tell(rank, evidenceOf(info), describeExit(info));
-    else if (this.pair !== undefined) this.pair.died(rank, info.code === undefined, fail);
+    else if (this.pair !== undefined) this.pair.died(rank, info, fail);
     else fail();
   }
 

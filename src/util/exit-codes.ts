@@ -6,3 +6,5 @@ export const OWN_FAILURE_CODE = 70;
 export const TOLD_TO_END_CODE = 75;
 /** The replicas of a rank differ. */
 export const DIVERGED_CODE = 76;
+/** A replica has died, and the job has saved: it is to be started again with all of its replicas. */
+export const RENEW_CODE = 77;

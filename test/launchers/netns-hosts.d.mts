@@ -5,6 +5,7 @@ export interface NetnsHosts {
   readonly subnet: string;
   /** Runs `tc` there. */
   tc(host: string, ...words: string[]): void;
+  removeHost(host: string): void;
   remove(): void;
 }
 export function makeHosts(subnet: string, hosts?: readonly string[]): NetnsHosts;

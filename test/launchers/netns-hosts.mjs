@@ -47,5 +47,7 @@ export function makeHosts(subnet, hosts = ['a', 'b']) {
     const { status, stderr } = spawnSync('tc', ['-n', `${prefix}${host}`, ...words], { encoding: 'utf8' });
     if (status !== 0) throw new Error(`tc ${words.join(' ')}: ${stderr}`);
   };
-  return { agent: `${AGENT} ${prefix}`, subnet: `${subnet}.0/24`, tc, remove };
+  /** Whoever runs there runs on, and nothing can be started there any more. */
+  const removeHost = (host) => void ip('netns', 'del', `${prefix}${host}`);
+  return { agent: `${AGENT} ${prefix}`, subnet: `${subnet}.0/24`, tc, removeHost, remove };
 }

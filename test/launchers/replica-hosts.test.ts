@@ -13,7 +13,7 @@ describe.skipIf(why !== undefined)('replicas on different hosts', () => {
   let code: BuiltCode;
   let hosts: ReturnType<typeof makeHosts>;
   beforeAll(async () => {
-    code = await buildCode(['replica-busy-rank.mjs', 'replica-rank.mjs', 'replica-steps-rank.mjs']);
+    code = await buildCode(['replica-busy-rank.mjs', 'replica-rank.mjs', 'replica-steps-rank.mjs', 'replica-takeover-saves-rank.mjs']);
     hosts = makeHosts('10.213.9', ['a', 'b', 'c']);
   });
   afterAll(() => {
@@ -93,5 +93,25 @@ describe.skipIf(why !== undefined)('replicas on different hosts', () => {
     process.kill(pid, 'SIGCONT');
     const ran = await job.ended;
     expect([ran.code, ran.stderr]).toEqual([0, expect.not.stringMatching(/late|differ/)]);
+  });
+
+  test('behind its next save a job whose host has died is started again on the others, leads where they have saved', async () => {
+    const [pids, saves] = ['pids-', 'saves-'].map((name) => mkdtempSync(join(code.folder, name)));
+    const words = '-n 2 --replicas 2 --hosts a:2,b:2,c:2 --on-replica-death relaunch';
+    const job = start(words, code.fixture('replica-takeover-saves-rank'), pids, saves, '200');
+    const pidOf = (number: number): number => Number(readFileSync(join(pids, String(number)), 'utf8'));
+    await until(job, () => readdirSync(pids).filter((number) => pidOf(Number(number)) > 0).length === 4);
+    // Both leads are there; their parent is the agent, and without it nobody says how they end.
+    const leads = [0, 1].map(pidOf);
+    const agent = Number(readFileSync(`/proc/${leads[0]}/stat`, 'utf8').split(') ')[1].split(' ')[1]);
+    for (const pid of [agent, ...leads]) process.kill(pid, 'SIGKILL');
+    hosts.removeHost('a');
+    const ran = await job.ended;
+    expect([ran.code, ran.stderr]).toEqual([0, expect.stringMatching(/ranks 0, 1 lack replicas, and save \d+ is whole/)]);
+    expect(ran.stderr).toContain('the job was started again 1 time and ends with exit code 0');
+    for (const rank of [0, 1]) {
+      const lines = ran.stdout.split('\n').filter((line) => line.startsWith(`[${rank}] step `));
+      expect(lines).toEqual(Array.from({ length: 200 }, (_, step) => `[${rank}] step ${step}`));
+    }
   });
 });

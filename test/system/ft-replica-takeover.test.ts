@@ -26,6 +26,7 @@ afterAll(() => {
 
 interface Job {
   readonly ended: Promise<Ran>;
+  pidOf(process: number): number;
   kill(process: number): void;
 }
 
@@ -51,7 +52,8 @@ async function startProgram(rank: readonly string[], folder: string, options: re
   // A file may be there before its pid is in it.
   const pids = (): number[] => readdirSync(folder).map((name) => Number(readFileSync(join(folder, name), 'utf8')));
   while (pids().filter((pid) => pid > 0).length < 2 * RANKS && !isOver) await sleep(5);
-  return { ended, kill: (number) => void process.kill(Number(readFileSync(join(folder, `${number}`), 'utf8')), 'SIGKILL') };
+  const pidOf = (number: number): number => Number(readFileSync(join(folder, `${number}`), 'utf8'));
+  return { ended, pidOf, kill: (number) => void process.kill(pidOf(number), 'SIGKILL') };
 }
 
 /** What each rank has written, without the rank in front. */
@@ -129,18 +131,16 @@ test('where a shadow takes no place, or both replicas of a rank are dead, the jo
   expect(ran.stderr).toMatch(/the shadow of rank 1 \(pid \d+\) was killed by SIGKILL; ending the job/);
 });
 
+async function startSaving(steps: number, saves: string, ...options: string[]): Promise<Job> {
+  const pids = newFolder();
+  return await startProgram([code.fixture('replica-takeover-saves-rank.mjs'), pids, saves, String(steps)], pids, options);
+}
+
+/** What the ranks of a job that saves have come to: the last line of each. */
+const sums = (ran: Ran): unknown[] => linesOf(ran).map((lines) => JSON.parse(lines.at(-1) as string));
+
 test('a job that saves goes on saving, and what it has saved is begun with', async () => {
   const saves = newFolder();
-  const startSaving = async (steps: number, folder: string): Promise<Job> => {
-    const pids = newFolder();
-    return await startProgram([code.fixture('replica-takeover-saves-rank.mjs'), pids, folder, String(steps)], pids, []);
-  };
-  const sums = ({ stdout }: Ran): unknown[] =>
-    stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line.slice(line.indexOf('{'))))
-      .sort((a, b) => a.rank - b.rank);
   const right = sums(await (await startSaving(120, newFolder())).ended);
   const prng = new Prng(`${SEED}/saves`);
   const job = await startSaving(90, saves);
@@ -154,4 +154,32 @@ test('a job that saves goes on saving, and what it has saved is begun with', asy
   const again = await (await startSaving(120, saves)).ended;
   expect(again.code, again.stderr).toBe(0);
   expect(sums(again)).toEqual((right as { from: number }[]).map((one) => ({ ...one, from: 90 })));
+});
+
+test.each(['lead', 'shadow'])('behind its next save a job whose %s has died has two replicas of each rank again', async (replica) => {
+  const steps = 90;
+  const right = sums(await (await startSaving(steps, newFolder())).ended);
+  const prng = new Prng(`${SEED}/renewed/${replica}`);
+  for (let i = 0; i < JOBS; i++) {
+    const job = await startSaving(steps, newFolder(), '--on-replica-death', 'relaunch');
+    const [rank, afterMs] = [prng.below(RANKS), prng.below(100)];
+    const what = `seed ${SEED}, job ${i}: rank ${rank} after ${afterMs} ms`;
+    await sleep(afterMs);
+    const number = replica === 'lead' ? rank : rank + RANKS;
+    const killed = job.pidOf(number);
+    job.kill(number);
+    const ran = await job.ended;
+    expect([ran.code, ran.stderr], what).toEqual([
+      0,
+      expect.stringContaining('the job was started again 1 time and ends with exit code 0'),
+    ]);
+    const [, save] = new RegExp(`rank ${rank} lacks a replica, and save (\\d+) is whole`).exec(ran.stderr) ?? [];
+    // Saves are made every three steps, the first one has the number 0.
+    const from = 3 * (Number(save) + 1);
+    expect(sums(ran), `${what}: ${ran.stderr}`).toEqual((right as { from: number }[]).map((one) => ({ ...one, from })));
+    expect(job.pidOf(number), what).not.toBe(killed);
+    // Nothing is written twice, and nothing is left out.
+    const lines = Array.from({ length: steps }, (_, step) => `step ${step}`);
+    for (const [one, written] of linesOf(ran).entries()) expect(written.slice(0, -1), `${what}, rank ${one}`).toEqual(lines);
+  }
 });

@@ -153,6 +153,20 @@ test('two that are struck at once differ from all, and the job goes on from its 
   expect(byRank(ran).map(({ from, sum }) => [from, sum])).toEqual(right.map(({ sum }) => [15, sum]));
 });
 
+test.each([
+  ['shadow', 5, 'rank 1 lacks a replica, and save'],
+  ['lead', 1, 'the lead of a rank has died'],
+])('a %s that was killed is there again behind a save', async (_, number, why) => {
+  const right = byRank(await run(2, '--replicas 3', 'replica-saves-rank.mjs', newFolder(), 'yes'));
+  const options = `--replicas 3 --on-replica-death relaunch --kill #${number}@700ms`;
+  const ran = await run(2, options, 'replica-saves-rank.mjs', newFolder(), 'yes', '5', '50');
+  expect([ran.code, ran.stderr]).toEqual([0, expect.stringContaining(why)]);
+  expect(ran.stderr).toContain('the job was started again 1 time and ends with exit code 0');
+  const [first, second] = byRank(ran);
+  expect([first.sum, second.sum, second.from]).toEqual([right[0].sum, right[1].sum, first.from]);
+  expect(first.from).toBeGreaterThan(0);
+});
+
 test('what does not go together is refused', async () => {
   const refused = async (options: string): Promise<string> => {
     const ran = await run(2, options, 'replica-rank.mjs');
@@ -161,6 +175,7 @@ test('what does not go together is refused', async () => {
   };
   expect(await refused('--replicas 4')).toContain('expected a whole number from 1 to 3');
   expect(await refused('--replicas 3 --spares 1')).toContain('--replicas does not go together');
+  expect(await refused('--on-replica-death relaunch')).toContain('--on-replica-death needs --replicas 2 or 3');
   expect(await refused('--replica-place host')).toContain('--replica-place needs --replicas 2 or 3');
   expect(await refused('--replicas 3 --replica-place host')).toContain('three replicas of each of 2 ranks do not fit on different hosts');
   expect(await refused('--replicas 3 --replica-place core --hosts localhost:5')).toContain(

@@ -245,6 +245,16 @@ test.each(['yes', 'no'] as const)('one whose other replica has died saves for bo
   }
 });
 
+test('with ft_replica_renew a job whose replica has died ends behind its next save', async () => {
+  const folder = newFolder();
+  const ended = await withSaves('no', '--mca ft_replica_renew process --kill #3@600ms', folder, 5, 50);
+  expect([ended.code, ended.stdout], ended.stderr).toEqual([77, '']);
+  const [, save] = /rank 1 lacks a replica, and save (\d+) is whole/.exec(ended.stderr) ?? [];
+  const again = await withSaves('no', '', folder);
+  expect(again.code, again.stderr).toBe(0);
+  for (const result of results(again)) expect(result).toMatchObject({ from: 5 * (Number(save) + 1), save: Number(save) });
+});
+
 test('saves of two replicas are not those of one process: the option validate is the same at each start', async () => {
   const folder = newFolder();
   expect((await withSaves('no', '', folder, 10)).code).toBe(0);

@@ -138,7 +138,7 @@ function parseInject(text: string): string {
 }
 
 /** `relaunch` or `relaunch:N`. */
-function parseOnDiverged(text: string): number {
+function parseRelaunch(text: string): number {
   const [, count = '1'] = /^relaunch(?::(\d{1,4}))?$/.exec(text) ?? [];
   if (!text.startsWith('relaunch') || !/^relaunch(:\d{1,4})?$/.test(text) || Number(count) < 1)
     throw new InvalidArgumentError('expected relaunch or relaunch:N.');
@@ -186,6 +186,7 @@ interface RunCommandOptions extends WatchCommandOptions {
   rendezvous: string | undefined;
   replicas: number;
   onDiverged: number;
+  onReplicaDeath: number;
   replicaPlace?: 'host' | 'core';
   inject: string | undefined;
   restarts: number;
@@ -241,7 +242,13 @@ export function register(program: Command): void {
       'faults on purpose: flip:rank=1,replica=shadow,send=5 or at=50%,buffer=NAME; stall:…; exit:…; shadow2 is the second one',
       parseInject,
     )
-    .option('--on-diverged <action>', 'when replicas differ: relaunch[:N] starts the job again, at most N times', parseOnDiverged, 0)
+    .option('--on-diverged <action>', 'when replicas differ: relaunch[:N] starts the job again, at most N times', parseRelaunch, 0)
+    .option(
+      '--on-replica-death <action>',
+      'when a replica has died: relaunch[:N] starts the job again with all of them, behind its next save on a disk or in a store',
+      parseRelaunch,
+      0,
+    )
     .option('--rendezvous <file>', 'say in this file where processes may join that are started by hand (--mca ft_join standby)')
     .option(
       '--restarts <N>',
@@ -274,6 +281,8 @@ Examples:
   multirail run -n 4 --respawn app.js                 for each process that dies another one is started, for the next replace()
   multirail run -n 4 --mca ft on --restarts 3 app.js  when ranks die and the job with them, it starts again from its newest save
   multirail run -n 4 --replicas 2 app.js              eight processes; whatever a rank sends, two of them have made
+  multirail run -n 4 --replicas 2 --on-replica-death relaunch app.js
+                                                     behind its next save the job has two of each rank again
   multirail run -n 4 --replicas 3 app.js              twelve; one of the three may be wrong, and the job goes on
   multirail run -n 2 --dashboard --mca btl_fault manual --mca btl_tcp_links 2 app.js
                                                      a page that shows two rails, with buttons to pull them
@@ -281,7 +290,7 @@ Examples:
 The exit code is that of the first rank that failed, or 128 + the signal that killed it. With --mca ft on
 ranks that die are no failure as long as others come to their end. 3: all went well, but for kills that
 were asked for and could not be carried out. 75: the job was told to end by a signal, and has saved.
-76: the replicas of a rank differ.
+76: the replicas of a rank differ. 77: one has died, and the job has saved (ft_replica_renew).
 A second Ctrl-C kills all ranks at once.`,
     )
     .action(async (words: string[], options: RunCommandOptions, command: Command) => {
@@ -322,15 +331,20 @@ A second Ctrl-C kills all ranks at once.`,
       const watch = watchOf(options);
       if (options.replicaPlace !== undefined && options.replicas === 1)
         throw new MultirailError('ERR_ARG', '--replica-place needs --replicas 2 or 3');
-      if (options.onDiverged > 0 && (options.replicas === 1 || options.restarts > 0 || isWatched(watch)))
-        throw new MultirailError('ERR_ARG', '--on-diverged needs --replicas 2 or 3, and goes without --restarts, --dashboard and --events');
+      const relaunches = { onDiverged: options.onDiverged, onDeath: options.onReplicaDeath };
+      const isRelaunched = relaunches.onDiverged + relaunches.onDeath > 0;
+      if (isRelaunched && (options.replicas === 1 || options.restarts > 0 || isWatched(watch)))
+        throw new MultirailError(
+          'ERR_ARG',
+          `${relaunches.onDiverged > 0 ? '--on-diverged' : '--on-replica-death'} needs --replicas 2 or 3, and goes without --restarts, --dashboard and --events`,
+        );
       if (options.restarts > 0 && isWatched(watch))
         throw new MultirailError(
           'ERR_ARG',
           '--restarts and --dashboard or --events: the page and the file are those of one job; give one of them',
         );
       const run = (): Promise<JobResult> => {
-        if (options.onDiverged > 0) return runWithRelaunches(job, options.onDiverged);
+        if (isRelaunched) return runWithRelaunches(job, relaunches);
         return options.restarts > 0 ? runWithRestarts(job, options.restarts) : runWatchedJob(job, watch);
       };
       const result = await run().finally(stop);

@@ -30,6 +30,14 @@ import type { Periods } from './periods.ts';
 import type { RecoveryTotal } from './recovery.ts';
 import { writeCommit, writeImage } from './store-levels.ts';
 
+/** How a job whose replicas have died comes to all of them again. */
+export interface Renewal {
+  /** Also where one has died with its host: there is room for it elsewhere. */
+  readonly isForHosts: boolean;
+  /** Ends the job, for whoever has started it to start it again. */
+  end(text: string): Promise<never>;
+}
+
 /** What a job of replicas saves by. */
 export interface PairedHost {
   /** Messages of saves. */
@@ -42,6 +50,8 @@ export interface PairedHost {
   readonly quietMs: number;
   /** Name of the first save that is made. */
   readonly next: SaveName;
+  /** How the job is started again with all of its replicas; undefined: it goes on without those that have died. */
+  readonly renewal: Renewal | undefined;
   warn(text: string): void;
 }
 
@@ -161,8 +171,11 @@ export class PairedJob extends FtJob {
     let making = this.capture(level, nowMs, beganMs);
     if (this.settings.validate && (await replica.settle(making.image))) making = this.takeBack(making);
     const target = storeOf(this.settings, level);
-    if (target !== undefined) await this.store(target, making);
-    return this.made(making, rows);
+    const isCommitted = target !== undefined && (await this.store(target, making));
+    const k = this.made(making, rows);
+    const { renewal } = this.host;
+    if (target !== undefined && renewal !== undefined) await this.renew(k, isCommitted, renewal);
+    return k;
   }
 
   private saveSync(level: number): number {
@@ -234,8 +247,27 @@ export class PairedJob extends FtJob {
     return name.k;
   }
 
-  /** Each rank has its image there, and then the manifest makes the save exist. What cannot be written is a warning: the job goes on. */
-  private async store(target: StoreLevel, making: Making): Promise<void> {
+  /** What has died cannot come back into a program that runs. It can when the job is started again, and no step is lost right behind a save. */
+  private async renew(save: number, isCommitted: boolean, { isForHosts, end }: Renewal): Promise<void> {
+    const { own, series } = this.host;
+    const lacks = await series.replica.once(() => {
+      const { replicas, withHosts } = series.lacking;
+      return replicas - (isForHosts ? 0 : withHosts) > 0;
+    });
+    const all = new Uint8Array(2 * own.size);
+    await own.allgather(Uint8Array.of(Number(lacks), Number(isCommitted)), all);
+    const ranks = Array.from({ length: own.size }, (_, rank) => rank);
+    const lacking = ranks.filter((rank) => all[2 * rank] === 1);
+    if (lacking.length === 0 || ranks.some((rank) => all[2 * rank + 1] === 0)) return;
+    const who = lacking.length === 1 ? `rank ${lacking[0]} lacks a replica` : `ranks ${lacking.join(', ')} lack replicas`;
+    await end(`${who}, and save ${save} is whole: the job is to be started again from there, with all of them`);
+  }
+
+  /**
+   * Each rank has its image there, and then the manifest makes the save exist. What cannot be written is a warning: the job goes on. Returns whether it
+   * exists, as far as this rank knows.
+   */
+  private async store(target: StoreLevel, making: Making): Promise<boolean> {
     const { own, series, warn } = this.host;
     const files = this.settings.validate ? await this.storeOne(target, making) : await this.storeBoth(target, making);
     const width = 3 * files.length;
@@ -250,12 +282,14 @@ export class PairedJob extends FtJob {
       target.name === 'disk'
         ? Array.from({ length: own.rank }, (_, rank) => series.hostOf(rank)).every((host) => host !== series.hostOf(own.rank))
         : own.rank === 0;
+    let why = '';
     if (isWhole && isWriter) {
-      const why = await series.replica.once(() => this.commit(target, making.name, told));
+      why = await series.replica.once(() => this.commit(target, making.name, told));
       if (why !== '' && series.replica.isLead) warn(`save ${making.name.k} is not committed at level ${target.name}: ${why}`);
     }
     // Behind it the save can be gone back to.
     await own.barrier();
+    return isWhole && why === '';
   }
 
   private commit(target: StoreLevel, { epoch, k }: SaveName, files: readonly ManifestFile[]): Promise<string> {

@@ -3,13 +3,14 @@
 import { MultirailError } from '../../errors.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { crc32c } from '../../native/crc32c.ts';
+import { RENEW_CODE } from '../../util/exit-codes.ts';
 import { decodeImage } from '../image/decode.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import type { FtJob } from './job.ts';
 import { Ledger } from './ledger.ts';
 import { requireSameSettings } from './meeting.ts';
 import type { Settings } from './options.ts';
-import { PairedJob } from './paired-job.ts';
+import { PairedJob, type Renewal } from './paired-job.ts';
 import { pairedLine } from './paired-line.ts';
 import { Periods } from './periods.ts';
 import { type JobRecovery, recoveryOf } from './recovery.ts';
@@ -43,6 +44,9 @@ export async function runPaired<T>(mpi: Runtime, asked: Settings, body: (job: Ft
   series.own.add(own.contextId);
   const { replica } = series;
   const warn = (text: string): void => warnAsRank(rank, text);
+  const renewal = renewalOf(mpi);
+  if (renewal !== undefined && settings.stores.length === 0 && rank === 0 && replica.isLead)
+    warn('no level of saves is a disk or a store: where a replica dies, the job goes on without it (ft_replica_renew)');
   requireSameSettings(await own.allgatherObject({ settings: settings.signature }), rank);
   const jobName = mpi.params.string('ft_job');
   const { line, epoch } = await pairedLine({ own, replica, process: series.process, jobName, settings, warn });
@@ -71,6 +75,7 @@ export async function runPaired<T>(mpi: Runtime, asked: Settings, body: (job: Ft
       jobId: jobIdOf(jobName),
       quietMs: mpi.params.int('ft_quiet_ms'),
       next: { epoch, k: line === undefined ? 0 : line.name.k + 1 },
+      renewal,
       warn,
     },
   );
@@ -82,6 +87,18 @@ export async function runPaired<T>(mpi: Runtime, asked: Settings, body: (job: Ft
   } finally {
     job.close();
   }
+}
+
+function renewalOf(mpi: Runtime): Renewal | undefined {
+  const when = mpi.params.string('ft_replica_renew');
+  if (when === 'off') return undefined;
+  return {
+    isForHosts: when === 'host',
+    async end(text) {
+      await mpi.abort(RENEW_CODE, text);
+      throw new MultirailError('ERR_ABORT', text, { rank: mpi.rank });
+    },
+  };
 }
 
 function recoveryFrom(from: { epoch: number; save: number; level: string } | undefined, rank: number): JobRecovery | undefined {

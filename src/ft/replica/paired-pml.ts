@@ -409,6 +409,11 @@ export abstract class PairedPml implements MessageLayer {
     return this.living.length === 0;
   }
 
+  /** So many of the replicas that it compares with are in the job. */
+  get livingCount(): number {
+    return this.living.length;
+  }
+
   /** What is compared in this state leaves. */
   protected get isSound(): boolean {
     return !this.isDiverged;

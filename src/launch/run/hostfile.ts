@@ -139,6 +139,17 @@ export function placeReplicas(hosts: readonly HostSlots[], ranks: number, asked:
   return placeRanks(hosts, size);
 }
 
+/** The places of processes whose hosts are known, by number. */
+export function localPlaces(hosts: readonly string[]): RankPlace[] {
+  const before = new Map<string, number>();
+  const ranks = hosts.map((host) => {
+    const localRank = before.get(host) ?? 0;
+    before.set(host, localRank + 1);
+    return { host, localRank };
+  });
+  return ranks.map(({ host, localRank }) => ({ host, localRank, localSize: before.get(host) as number }));
+}
+
 /** Here no ssh is needed. */
 export function isHere({ host }: RankPlace): boolean {
   return host === 'localhost' || host === '127.0.0.1' || host === hostname() || host === hostname().split('.')[0];

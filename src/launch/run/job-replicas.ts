@@ -23,6 +23,12 @@ export class JobReplicas {
     this.options = options;
   }
 
+  /** By rank: the number of the process that is its lead. */
+  get leads(): number[] {
+    const { ranks } = this.options;
+    return Array.from({ length: ranks }, (_, rank) => (this.taken.has(rank) ? rank + ranks : rank));
+  }
+
   /** A process has ended, not well. True: its rank goes on, which is said; false: the job ends. `isDeath`: by a signal, or with its host. */
   survives(number: number, text: string, isDeath: boolean): boolean {
     const { replicas, ranks, takesOver, isLiving, say } = this.options;

@@ -24,6 +24,12 @@ export interface JobResult {
   failure: string | undefined;
   /** Ranks that died: by a signal that is not the launcher's, with their host, or because the others had declared them dead. */
   deaths: number;
+  /** Hosts to which there was no connection any more at its end. */
+  lostHosts: readonly string[];
+  /** By number: the host of each process of the start. */
+  placed: readonly string[];
+  /** By rank of the start: the number of the process that was its lead at the end. Where each rank is one process, it is that. */
+  leads: readonly number[];
   /** A signal was passed on to the ranks, or a rank that was told to end has saved and ended (exit code 75). */
   wasTold: boolean;
 }

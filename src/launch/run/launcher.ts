@@ -519,6 +519,7 @@ class LocalJob implements RunningJob {
     const closed = Promise.all([...this.ranks.values()].map(({ child }) => child.closed));
     await Promise.race([closed.then(() => this.replicas.drained()), timeout]);
     clearTimeout(timer);
+    const { lostHosts, placed } = this.starter;
     for (const { child } of this.ranks.values()) child.release();
     this.starter.close();
     // Processes that were started by hand leave with the others.
@@ -537,6 +538,9 @@ class LocalJob implements RunningJob {
       ranks,
       failure: this.failure,
       deaths: this.deaths,
+      lostHosts,
+      placed,
+      leads: this.replicas.leads,
       wasTold: this.wasTold,
     });
   }

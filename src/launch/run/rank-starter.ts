@@ -6,7 +6,7 @@ import { processName, shadowOf } from '../../util/replica-names.ts';
 import { type MeetingRecord, RECORD_VERSION } from '../meeting/file.ts';
 import { hostId } from '../meeting/identity.ts';
 import { loopbackAddress, ownAddresses, urlOf } from '../oob/addresses.ts';
-import { type HostSlots, isHere, placeRanks, placeReplicas, type RankPlace } from './hostfile.ts';
+import { type HostSlots, isHere, localPlaces, placeReplicas, type RankPlace } from './hostfile.ts';
 import { hintOf, LocalRank, type RankChild, type RankSpec, SECRET_FD, type StdioMode } from './rank-child.ts';
 import { RemoteHost } from './remote-host.ts';
 import type { RunOptions } from './run-options.ts';
@@ -27,6 +27,7 @@ type UsedOptions = Pick<
   | 'prefix'
   | 'agentProgram'
   | 'hosts'
+  | 'places'
 >;
 
 export interface RankStarterOptions extends UsedOptions {
@@ -54,8 +55,8 @@ export class RankStarter {
   constructor(options: RankStarterOptions) {
     this.options = options;
     this.slots = options.hosts ?? [{ host: 'localhost', slots: options.size }];
-    const { replicas = 1, replicaPlace } = options;
-    this.places = replicas === 1 ? placeRanks(this.slots, options.size) : placeReplicas(this.slots, this.ranks, replicaPlace, replicas);
+    const { replicas = 1, replicaPlace, places } = options;
+    this.places = places === undefined ? placeReplicas(this.slots, this.ranks, replicaPlace, replicas) : localPlaces(places);
   }
 
   /** Processes of the start that are on this host. */
@@ -83,13 +84,24 @@ export class RankStarter {
     if (failed !== undefined) throw failed.reason;
   }
 
+  /** By number: the host of each process. */
+  get placed(): string[] {
+    return this.places.map(({ host }) => host);
+  }
+
+  /** Hosts to which there is no connection any more. */
+  get lostHosts(): string[] {
+    return [...this.hosts].filter(([, { isGone }]) => isGone).map(([host]) => host);
+  }
+
   /**
    * Finds a place for a process that is started instead of a dead one: on its host, or, where that is gone, on the one with most free slots.
    * Returns the name of another host, undefined for this one. ERR_LAUNCH: all hosts are gone.
    */
   placeAgain(number: number, dead: number, isLiving: (number: number) => boolean): string | undefined {
     const before = this.places[dead];
-    const isGone = (host: string): boolean => this.hosts.get(host)?.isGone === true;
+    const { lostHosts } = this;
+    const isGone = (host: string): boolean => lostHosts.includes(host);
     const free = ({ host, slots }: HostSlots): number =>
       slots - this.places.filter((place, other) => place.host === host && other !== dead && isLiving(other)).length;
     let { host } = before;

@@ -51,6 +51,8 @@ export interface RunOptions {
   oobListen?: readonly string[];
   /** Hosts and their slots, filled in order; without them all ranks run here. */
   hosts?: readonly HostSlots[];
+  /** The host of each process by number, of those with slots; by default slots are filled in order. */
+  places?: readonly string[];
   /** This command's program, which runs as the agent on other hosts, at the same path. */
   agentProgram?: string;
   /** Variables of the environment for ranks on other hosts, beside MULTIRAIL_*; with a value, or with that here. */

@@ -42,6 +42,12 @@ export const FT_PARAMS = {
     true,
     'Of two replicas the shadow takes the place of its lead when that dies: leads keep copies of what they send, as far as they may be asked for again, in ft_log_bytes_max at most. The same at all ranks.',
   ),
+  ft_replica_renew: string(
+    'user',
+    'off',
+    'When a replica has died, the job ends behind its next save on a disk or in a store, with exit code 77, for whoever has started it to start it again with all of its replicas (multirail run --on-replica-death relaunch sets it); process: not if it has died with its host; host: then as well. The same at all ranks.',
+    ['off', 'process', 'host'],
+  ),
   ft_inject: string(
     'developer',
     '',

@@ -21,6 +21,11 @@ export class PairedSeries extends ProgramTraffic {
     this.process = replica.pml.options.self;
   }
 
+  /** At the lead: so many replicas of its rank lack, and so many of those have died with their hosts. */
+  get lacking(): ReplicaProcess['lacking'] {
+    return this.pair.lacking;
+  }
+
   /** Host of the lead of that rank. */
   hostOf(rank: number): string {
     return this.proc.hostOf(rank);

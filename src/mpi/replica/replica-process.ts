@@ -21,7 +21,7 @@ import { ctxOf, idOf, OBJECT, USER } from '../contexts.ts';
 import { exportableMemory } from '../exportable-memory.ts';
 import { type BulletinChannel, type BulletinReader, followBulletin } from '../ft/bulletin-reader.ts';
 import { checkProcess, type ProcessId } from '../ft/process-watch.ts';
-import type { RuntimeDriver, RuntimeJob } from '../runtime-options.ts';
+import type { ExitNotice, RuntimeDriver, RuntimeJob } from '../runtime-options.ts';
 import { DistantClocks } from './clock/distant-clocks.ts';
 import { PairedWaiter } from './paired-waiter.ts';
 import { Replica } from './replica.ts';
@@ -90,6 +90,7 @@ export class ReplicaProcess {
   private readonly leaving = new Map<number, number>();
   private readonly hooks: ReplicaHooks;
   private readonly takeovers: Takeovers | undefined;
+  private lostWithHosts = 0;
   private bulletin: BulletinReader | undefined;
   /** Numbers of twins on other hosts. */
   private readonly distant: number[] = [];
@@ -273,6 +274,11 @@ export class ReplicaProcess {
     return this.takeovers?.numberOf(rank) ?? rank;
   }
 
+  /** At the lead: so many replicas of its rank lack, and so many of those have died with their hosts. */
+  get lacking(): { readonly replicas: number; readonly withHosts: number } {
+    return { replicas: this.face.twins.length - this.pml.livingCount, withHosts: this.lostWithHosts };
+  }
+
   /** Every shadow that has taken the place of its lead has said what it has, as far as this process knows. */
   get isSettled(): boolean {
     return this.takeovers?.isSettled !== false;
@@ -280,14 +286,16 @@ export class ReplicaProcess {
 
   /**
    * A process has ended. A lead goes on without its shadow, a shadow in the place of its lead, and the others with whoever is left of a rank. `fail`: the
-   * message layer is to take it for dead. `isDeath`: by a signal, or with its host; who exits with a code ends the job.
+   * message layer is to take it for dead. By a signal, or with its host: who exits with a code ends the job.
    */
-  died(number: number, isDeath: boolean, fail: () => void): void {
+  died(number: number, { code, signal }: Pick<ExitNotice, 'code' | 'signal'>, fail: () => void): void {
     const { pml, takeovers, place } = this;
+    const isDeath = code === undefined;
     this.leaving.delete(number);
     if (isDeath && takeovers !== undefined) takeovers.died(number, fail);
     else fail();
     if (pml.links.some(({ twin }) => twin.number === number)) {
+      if (isDeath && signal === '') this.lostWithHosts++;
       if (pml instanceof LeadPml) pml.shadowDied(number);
       else if (isDeath && takeovers !== undefined && !pml.isDiverged && number === place.rank) this.takeOver(pml, takeovers);
     }

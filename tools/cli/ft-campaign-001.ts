@@ -36,9 +36,6 @@ const PAIRED_LIMIT_MS = 120_000;
 const TABLE_LIMIT_FACTOR = 20;
 /** Passes over each row while the work is measured that makes up the paper's time. */
 const MEASURED_PASSES = 4;
-/** Jobs without a fault, which the others are held against, are played so often, and the median time counts. */
-const UNDISTURBED_RUNS = 3;
-
 function wordsIn(file: string): ProductWord[] {
   if (!existsSync(file)) return [];
   return readFileSync(file, 'utf8')
@@ -166,8 +163,25 @@ function middleOf(ends: readonly (TableEnd | undefined)[]): TableEnd | undefined
   return sorted[Math.floor(sorted.length / 2)];
 }
 
-/** Plays the jobs of the table; `say` gets a line for each. */
-export async function playTable(scale: number, say: (text: string) => void): Promise<Finding> {
+/** What several plays of a struck job have come to: their mean times. What only one of them does is what counts, if it is wrong. */
+function meanOf(all: readonly (TableEnd | undefined)[]): TableEnd | undefined {
+  if (all.includes(undefined)) return undefined;
+  const ends = all as readonly TableEnd[];
+  const mean = (of: (end: TableEnd) => number): number => ends.reduce((sum, end) => sum + of(end), 0) / ends.length;
+  const [first] = ends;
+  const other = ends.find(({ begunWith }) => begunWith.join() !== first.begunWith.join()) ?? first;
+  return {
+    wallSeconds: mean(({ wallSeconds }) => wallSeconds),
+    startSeconds: mean(({ startSeconds }) => startSeconds),
+    tailSeconds: mean(({ tailSeconds }) => tailSeconds),
+    restartSeconds: ends.flatMap(({ restartSeconds }) => restartSeconds),
+    begunWith: other.begunWith,
+    isRight: ends.every(({ isRight }) => isRight),
+  };
+}
+
+/** Plays the jobs of the table, each struck one so often; `say` gets a line for each. */
+export async function playTable(scale: number, runs: number, say: (text: string) => void): Promise<Finding> {
   checkScale(scale);
   const oneMs = 1000 * scale * TABLE_001.oneInstance;
   const limitMs = 60_000 + TABLE_LIMIT_FACTOR * oneMs;
@@ -184,16 +198,27 @@ export async function playTable(scale: number, say: (text: string) => void): Pro
     const twoSeconds = Math.max(...both);
     say(`row 2: ${twoSeconds.toFixed(2)} s`);
     const played: TablePlayed[] = [];
-    for (const job of tableJobs()) {
-      const ends: (TableEnd | undefined)[] = [];
-      for (let i = 0; i < (job.moment === undefined ? UNDISTURBED_RUNS : 1); i++) {
-        const { end, said } = await playTableJob(folder, job, passes, limitMs);
-        ends.push(end);
-        const how = end === undefined ? 'the job came to no end' : `${end.wallSeconds.toFixed(2)} s`;
-        say(`row ${job.row}, ${job.moment ?? 'no fault'}: ${how}`);
-        if (end === undefined) say(said.trimEnd());
-      }
-      played.push({ job, end: middleOf(ends) });
+    const play = async (job: TableJob): Promise<TableEnd | undefined> => {
+      const { end, said } = await playTableJob(folder, job, passes, limitMs);
+      const how = end === undefined ? 'the job came to no end' : `${end.wallSeconds.toFixed(2)} s`;
+      say(`row ${job.row}, ${job.moment ?? 'no fault'}: ${how}`);
+      if (end === undefined) say(said.trimEnd());
+      return end;
+    };
+    const jobs = tableJobs();
+    for (const undisturbed of jobs.filter(({ moment }) => moment === undefined)) {
+      const ends = [await play(undisturbed)];
+      const struck = jobs
+        .filter(({ row, moment }) => row === undisturbed.row && moment !== undefined)
+        .map((job) => ({ job, ends: [] as (TableEnd | undefined)[], around: [] as (TableEnd | undefined)[] }));
+      for (let run = 0; run < runs; run++)
+        for (const one of struck) {
+          one.ends.push(await play(one.job));
+          ends.push(await play(undisturbed));
+          one.around.push(...ends.slice(-2));
+        }
+      played.push({ job: undisturbed, end: middleOf(ends), around: [] });
+      for (const { job, ends: plays, around } of struck) played.push({ job, end: meanOf(plays), around });
     }
     return table001(scale, { oneSeconds, twoSeconds, played });
   });

@@ -215,7 +215,7 @@ export function register(program: Command): void {
       '001: replicas that go back along their saves, by real processes; 002: simulated jobs with coordinated and asynchronous recovery',
     )
     .option('--scale <share>', "001: of the paper's times (default: 0.02, 6.6 s for a product)", number)
-    .option('--runs <N>', 'runs of each cell', wholeNumber(1, RUNS_MAX), 10_000)
+    .option('--runs <N>', 'runs of each cell (default: 001 1, 002 10,000)', wholeNumber(1, RUNS_MAX))
     .option('--steps', 'step by step, as the paper has it, instead of by events', false)
     .option(
       '--restore1 <seconds>',
@@ -233,7 +233,7 @@ export function register(program: Command): void {
         paper: string,
         options: {
           scale?: number;
-          runs: number;
+          runs?: number;
           steps: boolean;
           restore1: number;
           asynchronous: 'all' | 'level-1';
@@ -241,11 +241,11 @@ export function register(program: Command): void {
           json: boolean;
         },
       ) => {
-        if (paper === '001') return show(await playTable(options.scale ?? 0.02, say), options.json);
+        if (paper === '001') return show(await playTable(options.scale ?? 0.02, options.runs ?? 1, say), options.json);
         if (paper !== '002') throw new MultirailError('ERR_ARG', `table ${paper}: expected 001 or 002`);
         if (options.scale !== undefined) throw new MultirailError('ERR_ARG', '--scale with table 002: it belongs to table 001');
         if (!(options.restore1 >= 0)) throw new MultirailError('ERR_ARG', `--restore1 ${options.restore1}: expected a time from 0 s`);
-        show(table002(options), options.json);
+        show(table002({ ...options, runs: options.runs ?? 10_000 }), options.json);
       },
     );
 

@@ -45,6 +45,8 @@ export interface TableEnd {
 export interface TablePlayed {
   readonly job: TableJob;
   readonly end: TableEnd | undefined;
+  /** Of a job that is struck: the same without a fault, right before it and right behind it, since a machine has faster minutes and slower ones. */
+  readonly around: readonly (TableEnd | undefined)[];
 }
 
 const injectAt = (moment: Moment): string => `flip:rank=1,replica=shadow,at=${100 * STRIKES[moment]}%,buffer=B,bits=1,seed=1`;
@@ -84,13 +86,10 @@ export function table001(scale: number, { oneSeconds, twoSeconds, played }: Tabl
   const problems: string[] = [];
   const endOf = (row: number, moment: Moment | undefined): TableEnd | undefined =>
     played.find(({ job }) => job.row === row && job.moment === moment)?.end;
-  const bare = endOf(3, undefined);
-  const detection = bare?.wallSeconds ?? Number.NaN;
-  // Steps begin where the program runs.
-  const steps = detection - (bare?.startSeconds ?? Number.NaN) - (bare?.tailSeconds ?? Number.NaN);
+  const detection = endOf(3, undefined)?.wallSeconds ?? Number.NaN;
   const restarts = played.flatMap(({ end }) => end?.restartSeconds ?? []);
   const restart = median(restarts);
-  const rows = played.map(({ job, end }) => {
+  const rows = played.map(({ job, end, around }) => {
     const title = `row ${job.row}, ${job.moment ?? 'no fault'}`;
     if (end === undefined) {
       problems.push(`${title}: the job came to no end`);
@@ -98,9 +97,7 @@ export function table001(scale: number, { oneSeconds, twoSeconds, played }: Tabl
     }
     if (!end.isRight) problems.push(`${title}: the product is wrong`);
     const { row, moment, saves, everySteps } = job;
-    const undisturbed = endOf(row, undefined);
-    const total = undisturbed?.wallSeconds ?? Number.NaN;
-    const save = saves === 0 ? 0 : (total - detection) / saves;
+    const save = saves === 0 ? 0 : ((endOf(row, undefined)?.wallSeconds ?? Number.NaN) - detection) / saves;
     const paper = paperOf(row, moment);
     if (moment === undefined) return [title, s(end.wallSeconds), '', '', '', '', paper === undefined ? 'lost' : s(paper)];
     const good = goodSave(job);
@@ -113,9 +110,12 @@ export function table001(scale: number, { oneSeconds, twoSeconds, played }: Tabl
       );
     // What was done until that save, with those before it, is not done again, and neither is the start, which a restart has in it. A try ends where
     // the rows are gathered.
-    const interval = everySteps === undefined ? 0 : (everySteps / TABLE_STEPS) * steps;
-    const tail = undisturbed?.tailSeconds ?? Number.NaN;
-    const repeats = tries.reduce((sum, number) => sum + total - tail - end.startSeconds - number * (interval + save), 0);
+    const undisturbed = (of: (one: TableEnd) => number): number =>
+      around.reduce((sum, one) => sum + (one === undefined ? Number.NaN : of(one)), 0) / around.length;
+    const total = undisturbed(({ wallSeconds }) => wallSeconds);
+    const work = undisturbed(({ wallSeconds, startSeconds, tailSeconds }) => wallSeconds - startSeconds - tailSeconds);
+    const interval = everySteps === undefined ? 0 : (everySteps / TABLE_STEPS) * (work - saves * save);
+    const repeats = tries.reduce((sum, number) => sum + work - number * (interval + save), 0);
     const model = total + repeats + tries.length * restart;
     const off = end.wallSeconds / model - 1;
     if (!(Math.abs(off) <= BAND))

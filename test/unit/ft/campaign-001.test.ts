@@ -150,17 +150,24 @@ function modelled(job: TableJob): TablePlayed {
   const first = job.moment === undefined || job.saves === 0 ? 0 : good[job.moment];
   const tries = job.moment === undefined ? [] : Array.from({ length: job.saves - first + 1 }, (_, i) => job.saves - i);
   const interval = ((job.everySteps ?? 0) / TABLE_STEPS) * 3.3;
+  const undisturbed = {
+    wallSeconds: total,
+    startSeconds: 0.2,
+    tailSeconds: 0.5,
+    restartSeconds: [],
+    begunWith: [undefined],
+    isRight: true,
+  };
   const wallSeconds = tries.reduce((sum, save) => sum + 0.3 + total - 0.7 - save * (interval + 0.1), total);
   return {
     job,
     end: {
+      ...undisturbed,
       wallSeconds,
-      startSeconds: 0.2,
-      tailSeconds: 0.5,
       restartSeconds: tries.map(() => 0.3),
       begunWith: [undefined, ...tries.map((save) => (save === 0 ? undefined : save))],
-      isRight: true,
     },
+    around: job.moment === undefined ? [] : [undisturbed, undisturbed],
   };
 }
 
@@ -174,6 +181,19 @@ test('the table is held against the model, with tries as in the paper', () => {
   expect(table001(0.01, { oneSeconds: 3, twoSeconds: 3.9, played: other }).problems).toEqual([
     expect.stringContaining('gone back to 6, the beginning'),
   ]);
+  // A slower minute is seen in the jobs around it.
+  const slow = <T extends { wallSeconds: number; startSeconds: number; tailSeconds: number }>(one: T): T => ({
+    ...one,
+    wallSeconds: 1.3 * one.wallSeconds,
+    startSeconds: 1.3 * one.startSeconds,
+    tailSeconds: 1.3 * one.tailSeconds,
+  });
+  const slowed = played.map((one, i) =>
+    i === 5 && one.end ? { ...one, end: slow(one.end), around: one.around.map((other) => other && slow(other)) } : one,
+  );
+  expect(table001(0.01, { oneSeconds: 3, twoSeconds: 3.9, played: slowed }).problems).toEqual([]);
+  const alone = played.map((one, i) => (i === 5 && one.end ? { ...one, end: slow(one.end) } : one));
+  expect(table001(0.01, { oneSeconds: 3, twoSeconds: 3.9, played: alone }).problems).toEqual([expect.stringContaining('row 4, beginning')]);
   // Nothing behind the gather is done again.
   const repeated = played.map((one, i) =>
     i === 5 && one.end ? { ...one, end: { ...one.end, wallSeconds: one.end.wallSeconds + 7 * 0.5 } } : one,

@@ -75,7 +75,8 @@ export async function runWithRelaunches(
   const env = options.env ?? process.env;
   const { kill, ...rest } = options;
   let later: RunOptions = rest;
-  const left = { differences: onDiverged, deaths: onDeath };
+  const allowed = { differences: onDiverged, deaths: onDeath };
+  const left = { ...allowed };
   let hasDiverged = false;
   for (let done = 0; ; done++) {
     const mca = {
@@ -98,8 +99,7 @@ export async function runWithRelaunches(
     const why = whyAgain(result, hasDiverged, isRenewal);
     const kind = hasDiverged || onDeath === 0 ? 'differences' : 'deaths';
     if (left[kind] === 0) {
-      const allowed = kind === 'deaths' ? onDeath : onDiverged;
-      say(`${why}; the job is not started again: ${counted(allowed, 'relaunch is', 'relaunches are')} used up`);
+      if (allowed[kind] > 0) say(`${why}; the job is not started again: ${counted(allowed[kind], 'relaunch is', 'relaunches are')} used up`);
       return { ...result, relaunches: done };
     }
     left[kind]--;

@@ -115,6 +115,9 @@ describe('relaunches of replicas', () => {
     // Where nobody has asked for it, 77 is a code of the program.
     const own = await play([ended({ exitCode: 77 })], { onDiverged: 3, onDeath: 0 });
     expect(own.result).toMatchObject({ exitCode: 77, relaunches: 0 });
+    // Differences that nobody has asked for are said by the ranks.
+    const differ = await play([diverged], { onDiverged: 0, onDeath: 2 });
+    expect([differ.result.exitCode, differ.said]).toEqual([76, '']);
     // Each kind has its own number.
     const both = await play([incomplete, diverged, ended({})], { onDiverged: 1, onDeath: 1 });
     expect(both.result).toMatchObject({ exitCode: 0, relaunches: 2 });

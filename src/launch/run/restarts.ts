@@ -99,7 +99,8 @@ export async function runWithRelaunches(
     const why = whyAgain(result, hasDiverged, isRenewal);
     const kind = hasDiverged || onDeath === 0 ? 'differences' : 'deaths';
     if (left[kind] === 0) {
-      if (allowed[kind] > 0) say(`${why}; the job is not started again: ${counted(allowed[kind], 'relaunch is', 'relaunches are')} used up`);
+      if (allowed[kind] > 0)
+        say(`${why}; the job is not started again: ${counted(allowed[kind], 'relaunch is', 'relaunches are')} used up`);
       return { ...result, relaunches: done };
     }
     left[kind]--;

@@ -49,10 +49,10 @@ async function startProgram(rank: readonly string[], folder: string, options: re
   void ended.then(() => {
     isOver = true;
   });
-  // A file may be there before its pid is in it.
-  const pids = (): number[] => readdirSync(folder).map((name) => Number(readFileSync(join(folder, name), 'utf8')));
-  while (pids().filter((pid) => pid > 0).length < 2 * RANKS && !isOver) await sleep(5);
   const pidOf = (number: number): number => Number(readFileSync(join(folder, `${number}`), 'utf8'));
+  // A file may be there before its pid is in it.
+  const begun = (): string[] => readdirSync(folder).filter((number) => pidOf(Number(number)) > 0);
+  while (begun().length < 2 * RANKS && !isOver) await sleep(5);
   return { ended, pidOf, kill: (number) => void process.kill(pidOf(number), 'SIGKILL') };
 }
 

@@ -91,12 +91,7 @@ export function placeRanks(hosts: readonly HostSlots[], size: number): RankPlace
       `${size} ranks, but the hosts have ${slots} ${slots === 1 ? 'slot' : 'slots'} in all: name more hosts, or give them more slots`,
     );
   }
-  const places: RankPlace[] = [];
-  for (const { host, slots: here } of hosts) {
-    const localSize = Math.min(here, size - places.length);
-    for (let localRank = 0; localRank < localSize; localRank++) places.push({ host, localRank, localSize });
-  }
-  return places;
+  return localPlaces(hosts.flatMap(({ host, slots: here }) => new Array<string>(Math.min(here, size)).fill(host)).slice(0, size));
 }
 
 /** Where the replicas of a rank run: on different hosts, or on the same one. */
@@ -119,14 +114,8 @@ export function placeReplicas(hosts: readonly HostSlots[], ranks: number, asked:
         'ERR_ARG',
         `--replica-place core: the hosts have room for ${slotsOf(together)} ${replicas === 2 ? 'pairs' : 'ranks'} of ${replicas === 2 ? 'replicas' : `${COUNTS[replicas]} replicas each`}, and ${ranks} are asked for`,
       );
-    const leads = placeRanks(together, ranks);
-    return Array.from({ length: replicas }, (_, index) =>
-      leads.map(({ host, localRank, localSize }) => ({
-        host,
-        localRank: localRank + index * localSize,
-        localSize: replicas * localSize,
-      })),
-    ).flat();
+    const leads = placeRanks(together, ranks).map(({ host }) => host);
+    return localPlaces(new Array<string[]>(replicas).fill(leads).flat());
   }
   // In this order each replica of a rank is as many places behind the one before it as there are ranks: no host may have more places than that.
   const capped = hosts.map(({ host, slots }) => ({ host, slots: Math.min(slots, ranks) }));

@@ -171,10 +171,11 @@ export class PairedJob extends FtJob {
     let making = this.capture(level, nowMs, beganMs);
     if (this.settings.validate && (await replica.settle(making.image))) making = this.takeBack(making);
     const target = storeOf(this.settings, level);
-    const isCommitted = target !== undefined && (await this.store(target, making));
+    if (target === undefined) return this.made(making, rows);
+    const isCommitted = await this.store(target, making);
     const k = this.made(making, rows);
     const { renewal } = this.host;
-    if (target !== undefined && renewal !== undefined) await this.renew(k, isCommitted, renewal);
+    if (renewal !== undefined) await this.renew(k, isCommitted, renewal);
     return k;
   }
 
@@ -254,11 +255,9 @@ export class PairedJob extends FtJob {
       const { replicas, withHosts } = series.lacking;
       return replicas - (isForHosts ? 0 : withHosts) > 0;
     });
-    const all = new Uint8Array(2 * own.size);
-    await own.allgather(Uint8Array.of(Number(lacks), Number(isCommitted)), all);
-    const ranks = Array.from({ length: own.size }, (_, rank) => rank);
-    const lacking = ranks.filter((rank) => all[2 * rank] === 1);
-    if (lacking.length === 0 || ranks.some((rank) => all[2 * rank + 1] === 0)) return;
+    const told = await own.allgatherObject({ lacks, isCommitted });
+    const lacking = told.flatMap((one, rank) => (one.lacks ? [rank] : []));
+    if (lacking.length === 0 || !told.every((one) => one.isCommitted)) return;
     const who = lacking.length === 1 ? `rank ${lacking[0]} lacks a replica` : `ranks ${lacking.join(', ')} lack replicas`;
     await end(`${who}, and save ${save} is whole: the job is to be started again from there, with all of them`);
   }

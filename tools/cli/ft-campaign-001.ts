@@ -16,7 +16,7 @@ import {
   PRODUCT_ROWS,
 } from '../ft/campaign-001.ts';
 import type { ProductTask, ProductWord } from '../ft/campaign-001-rank.ts';
-import { type Finding, TABLE_001 } from '../ft/papers.ts';
+import { type Finding, meanOf, TABLE_001 } from '../ft/papers.ts';
 import {
   checkScale,
   relaunchesOf,
@@ -164,10 +164,10 @@ function middleOf(ends: readonly (TableEnd | undefined)[]): TableEnd | undefined
 }
 
 /** What several plays of a struck job have come to: their mean times. What only one of them does is what counts, if it is wrong. */
-function meanOf(all: readonly (TableEnd | undefined)[]): TableEnd | undefined {
+function together(all: readonly (TableEnd | undefined)[]): TableEnd | undefined {
   if (all.includes(undefined)) return undefined;
   const ends = all as readonly TableEnd[];
-  const mean = (of: (end: TableEnd) => number): number => ends.reduce((sum, end) => sum + of(end), 0) / ends.length;
+  const mean = (of: (end: TableEnd) => number): number => meanOf(ends.map(of));
   const [first] = ends;
   const other = ends.find(({ begunWith }) => begunWith.join() !== first.begunWith.join()) ?? first;
   return {
@@ -218,7 +218,7 @@ export async function playTable(scale: number, runs: number, say: (text: string)
           one.around.push(...ends.slice(-2));
         }
       played.push({ job: undisturbed, end: middleOf(ends), around: [] });
-      for (const { job, ends: plays, around } of struck) played.push({ job, end: meanOf(plays), around });
+      for (const { job, ends: plays, around } of struck) played.push({ job, end: together(plays), around });
     }
     return table001(scale, { oneSeconds, twoSeconds, played });
   });

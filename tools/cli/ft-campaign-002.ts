@@ -7,7 +7,6 @@ import { type RunningJob, startJob } from '../../src/launch/run/launcher.ts';
 import {
   campaign002,
   checkRecoveries,
-  meanOf,
   PLATE_RANKS,
   type PlannedDeath,
   type RecoveriesInput,
@@ -21,7 +20,7 @@ import {
 } from '../ft/campaign-002.ts';
 import { type RankTask, type RankWord, struckFile } from '../ft/campaign-002-rank.ts';
 import { JobClock } from '../ft/job-clock.ts';
-import type { Finding } from '../ft/papers.ts';
+import { type Finding, meanOf } from '../ft/papers.ts';
 import { inFolder, rankCommand, toldToEnd } from './ft-campaign.ts';
 
 /** A job that has not ended after so many times its work, and a minute, is ended. */

@@ -7,7 +7,7 @@ import { exponential } from '../../src/ft/plan/exponential.ts';
 import { pattern } from '../../src/ft/plan/pattern.ts';
 import { receiver } from '../../src/ft/plan/scheme.ts';
 import { Prng } from '../../src/util/prng.ts';
-import { columns, type Finding, INPUT_002, percent, TABLE_002 } from './papers.ts';
+import { columns, type Finding, INPUT_002, meanOf, percent, TABLE_002, totalOf } from './papers.ts';
 
 export const PLATE_RANKS = 4;
 /** Each rank is a failure domain, and its image has one copy. */
@@ -83,8 +83,6 @@ export interface RecoveriesPlayed {
 }
 
 const scaled = (pair: readonly [number, number], scale: number): [number, number] => [pair[0] * scale, pair[1] * scale];
-const totalOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
-export const meanOf = (values: readonly number[]): number => totalOf(values) / values.length;
 
 export const kindName = (repeaters: number): string => (repeaters === 0 ? 'coordinated' : `asynchronous, k = ${repeaters}`);
 

@@ -11,6 +11,8 @@ export interface Finding {
 
 export const signed = (value: number, digits = 1): string => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(digits)}`;
 export const percent = (share: number, digits = 2): string => `${(100 * share).toFixed(digits)} %`;
+export const totalOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
+export const meanOf = (values: readonly number[]): number => totalOf(values) / values.length;
 
 /** Text in columns: the first one to the left, the others to the right. */
 export function columns(rows: readonly (readonly string[])[]): string[] {

@@ -3,7 +3,7 @@
 // the model that each is held against, and the verdict. They are played by tools/cli/ft-campaign-001.ts.
 import { MultirailError } from '../../src/errors.ts';
 import { triesOf } from '../../src/ft/plan/relaunch.ts';
-import { columns, type Finding, percent, signed, TABLE_001 } from './papers.ts';
+import { columns, type Finding, meanOf, percent, signed, TABLE_001 } from './papers.ts';
 
 /** Of a job's time, by the model that was measured in the same run. */
 const BAND = 0.1;
@@ -110,8 +110,7 @@ export function table001(scale: number, { oneSeconds, twoSeconds, played }: Tabl
       );
     // What was done until that save, with those before it, is not done again, and neither is the start, which a restart has in it. A try ends where
     // the rows are gathered.
-    const undisturbed = (of: (one: TableEnd) => number): number =>
-      around.reduce((sum, one) => sum + (one === undefined ? Number.NaN : of(one)), 0) / around.length;
+    const undisturbed = (of: (one: TableEnd) => number): number => meanOf(around.map((one) => (one === undefined ? Number.NaN : of(one))));
     const total = undisturbed(({ wallSeconds }) => wallSeconds);
     const work = undisturbed(({ wallSeconds, startSeconds, tailSeconds }) => wallSeconds - startSeconds - tailSeconds);
     const interval = everySteps === undefined ? 0 : (everySteps / TABLE_STEPS) * (work - saves * save);

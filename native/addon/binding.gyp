@@ -19,6 +19,7 @@
         "src/shm/segment.cc",
         "src/shm/doorbell.cc",
         "src/shm/cma.cc",
+        "src/shm/watch.cc",
         "src/shm/shm-binding.cc",
         "src/crc/crc32c.cc",
         "src/crc/crc-fold.cc",

@@ -526,6 +526,11 @@ export interface BtlModule {
    * something has come meanwhile: progress() is then called again instead of waiting.
    */
   park?(): boolean;
+  /**
+   * Modules that are polled in memory: adds the words that change when something comes for progress(), which need not be called before. False
+   * when it has something to do now, or what may come is not seen in words; a caller that gets no true polls as ever.
+   */
+  watch?(watched: WatchedWords): boolean;
   /** Wakes the process of that rank, which then polls, if it sleeps. False when no rail of this module to it can. */
   ring?(peer: number): boolean;
   /** Its connections are served by Node's event loop: progress() alone brings nothing, so blocking calls cannot wait for it. */
@@ -536,6 +541,12 @@ export interface BtlModule {
   expectCrowd?(limits: CrowdLimits): void;
   /** Closes everything; no upcalls follow. Resolves when no handle of the module keeps the process alive. */
   close(): Promise<void>;
+}
+
+/** Words of shared memory that are looked at in place of polls. */
+export interface WatchedWords {
+  /** `seen`: what stood at the word `at`. False: there are too many. */
+  add(words: Int32Array, at: number, seen: number): boolean;
 }
 
 /** Probes and opens a transport. */

@@ -168,6 +168,7 @@ export class ProcessState implements LocalProcess {
     this.memoryWaits = new CollectiveWaits({
       engine,
       yieldCpu: native === undefined ? undefined : () => native.yieldCpu(),
+      watch: blocking.watch,
       ring: (world) => engine.modules.some((module) => module.ring?.(world) === true),
       isCrowded: () => this.isCrowded,
     });

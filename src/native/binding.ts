@@ -7,7 +7,7 @@
 // `pollerWait` with a timeout. JavaScript is never called from another thread.
 
 /** Raised with every change of this surface: a binary of another number is not used. */
-export const NATIVE_ABI = 8;
+export const NATIVE_ABI = 9;
 
 export interface SocketOptions {
   /** Interface to bind to (SO_BINDTODEVICE); '' = none. */
@@ -92,6 +92,11 @@ export type CombineArray =
   | Float64Array
   | BigInt64Array
   | BigUint64Array;
+
+/** How `watchWords` ends: as often as asked for in vain; a word has changed; another process took an offer of the processor for long. */
+export const WATCH = { NOTHING: 0, CHANGED: 1, TAKEN_AWAY: 2 } as const;
+/** Words that it looks at together. */
+export const WATCHED_MAX = 64;
 
 /** Operations of `combine`. */
 export const COMBINE = { SUM: 0, PROD: 1, MAX: 2, MIN: 3, LAND: 4, LOR: 5, LXOR: 6, BAND: 7, BOR: 8, BXOR: 9 } as const;
@@ -190,6 +195,18 @@ export interface NativeBinding {
   addressOf(bytes: Uint8Array): number;
   /** process_vm_readv: reads `length` bytes at `address` of process `pid`. Count or negative errno. */
   processRead(pid: number, address: number, bytes: Uint8Array, offset: number, length: number): number;
+  /**
+   * Looks at the first `count` (at most WATCHED_MAX) of the arrays, each at its word places[2 i], until one is not places[2 i + 1]: at most
+   * `looks` times, with an offer of the processor after each `looksPerYield` of them. Returns one of WATCH.
+   */
+  watchWords(
+    words: readonly Int32Array[],
+    places: Int32Array,
+    count: number,
+    looks: number,
+    looksPerYield: number,
+    takenAwayMs: number,
+  ): number;
   /** A handle that becomes readable (POLL_IN) when the process ends (pidfd_open); negative errno where there is none. */
   processWatch(pid: number): number;
 

@@ -14,6 +14,7 @@
 import { MultirailError } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
 import type { Driver, Engine } from './engine.ts';
+import { LOOKS, LOOKS_PER_YIELD, MemoryWatch } from './memory-watch.ts';
 
 /** What is waited for. */
 export interface Awaited {
@@ -22,11 +23,14 @@ export interface Awaited {
   isOver?(): boolean;
 }
 
-/** Polls between two readings of the clock. */
+/** Polls between two readings of the clock; and before the first one in code that is not compiled, where each takes microseconds. */
 const POLLS_PER_CLOCK = 32;
+const COLD_POLLS = 4;
 /** Offers of the processor before sleep. A crowded host has somebody who takes them, and to be woken costs more than to come back from one. */
 const YIELDS = 4;
 const CROWDED_YIELDS = 100;
+/** Offers in a row, with a look at memory before each, where all that may come is written there. */
+const WATCHED_YIELDS = 8;
 /** Polls between two offers on a crowded host. */
 const CROWDED_POLLS_PER_YIELD = 2;
 /**
@@ -46,6 +50,8 @@ export class BlockingWaiter {
   private readonly engine: Engine;
   private readonly driver: Driver;
   private readonly poller: Poller | undefined;
+  /** Polls for it; undefined without the native part. */
+  readonly watch: MemoryWatch | undefined;
   private readonly spinMs: number;
   /** Called before each sleep, with the time, and that of the call's beginning. */
   onSleep: ((nowMs: number, beganMs: number) => void) | undefined = undefined;
@@ -59,6 +65,7 @@ export class BlockingWaiter {
     this.engine = engine;
     this.driver = driver;
     this.poller = driver.poller;
+    this.watch = this.poller && new MemoryWatch(engine, this.poller.native, TAKEN_AWAY_MS);
     this.spinMs = spinUs / 1000;
   }
 
@@ -87,14 +94,14 @@ export class BlockingWaiter {
   }
 
   private waitFor(request: Awaited, deadlineMs: number): boolean {
-    const { engine, driver, isCrowded } = this;
+    const { engine, driver, watch, isCrowded } = this;
     // What the call begins and leaves (doorbells to ask for, reports that are due) is kept by the event loop, when it runs again.
     driver.defer();
     // Most often it is there, or comes, before it is worth reading a clock.
-    const firstPolls = isCrowded ? CROWDED_POLLS_PER_YIELD : POLLS_PER_CLOCK;
+    const firstPolls = isCrowded ? CROWDED_POLLS_PER_YIELD : watch?.beginsCold() === true ? COLD_POLLS : POLLS_PER_CLOCK;
     for (let i = 0; i < firstPolls; i++) {
       if (request.done) return true;
-      engine.poll();
+      if (engine.poll() === 0 && firstPolls === COLD_POLLS) watch?.wait(LOOKS, LOOKS_PER_YIELD);
     }
     if (request.done) return true;
     if (engine.isRunning) {
@@ -116,7 +123,8 @@ export class BlockingWaiter {
       if (engine.isClosed) throw new MultirailError('ERR_FINALIZED', 'the runtime was closed during a blocking call');
       if (nowMs >= deadlineMs) return false;
       if (!isCrowded && nowMs - quietSinceMs < this.spinMs && nowMs >= this.crowdedUntilMs) {
-        for (let i = 0; i < POLLS_PER_CLOCK && !request.done; i++) engine.poll();
+        if (watch?.wait(LOOKS, LOOKS_PER_YIELD) === true) engine.poll();
+        else for (let i = 0; i < POLLS_PER_CLOCK && !request.done; i++) engine.poll();
         const before = nowMs;
         nowMs = driver.now();
         if (engine.usefulWork !== useful) {
@@ -129,11 +137,18 @@ export class BlockingWaiter {
         continue;
       }
       if (yields < yieldsMax && nowMs >= this.crowdedUntilMs) {
-        yields++;
-        this.poller?.native.yieldCpu();
+        let isTaken: boolean;
+        const offers = Math.min(WATCHED_YIELDS, yieldsMax - yields);
+        if (watch?.wait(offers, 1) === true) {
+          yields += offers;
+          isTaken = watch.wasTakenAway;
+        } else {
+          yields++;
+          this.poller?.native.yieldCpu();
+          isTaken = driver.now() - nowMs > TAKEN_AWAY_MS;
+        }
         // Somebody took the offer: this process would get the processor back as late each time.
-        const backMs = driver.now();
-        if (backMs - nowMs > TAKEN_AWAY_MS) this.takenAway(backMs);
+        if (isTaken) this.takenAway(driver.now());
         for (let i = 0; i < pollsPerYield && !request.done; i++) engine.poll();
       } else {
         // Rails may have gone since the call began.

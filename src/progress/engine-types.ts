@@ -1,7 +1,7 @@
 // What the engine is given: what drives it, its options, and who is told what happens.
 import type { BmlOptions } from '../bml/options.ts';
 import type { Rail, RailState } from '../bml/rail.ts';
-import type { BtlModule } from '../btl/btl.ts';
+import type { BtlModule, WatchedWords } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
 import type { PmlOptions } from '../pml/core.ts';
@@ -59,4 +59,6 @@ export interface MemoryWaits {
   /** Before sleep: as that of a module that is polled in memory. */
   park(): boolean;
   nextDeadline(): number;
+  /** As that of a module that is polled in memory. */
+  watch(watched: WatchedWords): boolean;
 }

@@ -49,18 +49,19 @@ export class Engine implements Upcalls {
   private readonly hooks: EngineHooks;
   private readonly driver: Driver;
   private readonly peers = new Peers();
-  private running = false;
+  /** A turn is under way: poll() does nothing. */
+  isRunning = false;
   private again = false;
   /** The last progress() did not come to its end; the next one comes after event sources had their turn. */
   private isYielding = false;
-  private closed = false;
+  isClosed = false;
   private nowMs: number;
   /** nowMs and aliveMs, as polls hand them on: a field of floating point would make a new value each time, tens of megabytes a second. */
   private readonly times: (number | undefined)[] = [undefined, undefined];
   private readonly logLimit = new LogLimit((level, text) => this.hooks.log?.(level, text));
   private polls = 0;
   /** While all traffic goes through memory: those of `modules` that have rails there. */
-  private memoryModules: readonly BtlModule[] | undefined = undefined;
+  memoryModules: readonly BtlModule[] | undefined = undefined;
   readonly poller: Poller | undefined;
   private readonly openings = new OpeningTimes();
   private readonly departure: Departure;
@@ -159,14 +160,14 @@ export class Engine implements Upcalls {
 
   /** Passes until there is no more to do, or for long enough. False: none, since this is called from inside of one, or all is closed. */
   private runPasses(): boolean {
-    if (this.closed) return false;
-    if (this.running) {
+    if (this.isClosed) return false;
+    if (this.isRunning) {
       this.again = true;
       return false;
     }
     // A driver that polls again by itself takes the place of further passes, and of timers: the application may run in between.
     const passesMax = this.driver.pollsAgain === true ? 1 : PASSES_MAX;
-    this.running = true;
+    this.isRunning = true;
     this.isYielding = false;
     try {
       let passes = 0;
@@ -178,7 +179,7 @@ export class Engine implements Upcalls {
         if (passes === 0) beganMs = this.nowMs;
       } while (this.again && ++passes < passesMax && this.nowMs - beganMs < PROGRESS_MAX_MS);
     } finally {
-      this.running = false;
+      this.isRunning = false;
     }
     return true;
   }
@@ -201,18 +202,18 @@ export class Engine implements Upcalls {
 
   /** Commands of the application go out; the rails are not polled, because the driver is about to do that. */
   serveCommands(): void {
-    if (this.closed) return;
-    if (this.running) {
+    if (this.isClosed) return;
+    if (this.isRunning) {
       this.again = true;
       return;
     }
-    this.running = true;
+    this.isRunning = true;
     try {
       this.pml.pump();
       this.flush();
       this.pml.handOnCompletions();
     } finally {
-      this.running = false;
+      this.isRunning = false;
     }
   }
 
@@ -224,8 +225,8 @@ export class Engine implements Upcalls {
 
   /** Polls the rails once, for blocking calls, which have no event loop. Returns how much there was to do. */
   poll(): number {
-    if (this.closed || this.running) return 0;
-    this.running = true;
+    if (this.isClosed || this.isRunning) return 0;
+    this.isRunning = true;
     try {
       const polls = this.polls++;
       const { memoryModules } = this;
@@ -240,8 +241,13 @@ export class Engine implements Upcalls {
       }
       return this.work(this.modules);
     } finally {
-      this.running = false;
+      this.isRunning = false;
     }
+  }
+
+  /** Without polls (MemoryWatch): the next one reads the clock. */
+  timePassed(): void {
+    this.polls = (this.polls | (MEMORY_POLLS_PER_CLOCK - 1)) + 1;
   }
 
   /** As poll(), after a sleep: with the time as it is now, and with everything that the kernel has. */
@@ -277,15 +283,6 @@ export class Engine implements Upcalls {
   /** Somebody waits for something that may come any moment. */
   wantsSpin(): boolean {
     return this.pml.hasAwaitedRequests || this.expected > 0 || this.expectedBySaves > 0 || this.memoryWaits?.wantsSpin === true;
-  }
-
-  /** A turn is under way: poll() does nothing. */
-  get isRunning(): boolean {
-    return this.running;
-  }
-
-  get isClosed(): boolean {
-    return this.closed;
   }
 
   private takeTime(): void {
@@ -334,7 +331,7 @@ export class Engine implements Upcalls {
 
   /** After a command of the application: everything it starts in this turn leaves together. */
   schedule(): void {
-    if (!this.running) this.driver.defer();
+    if (!this.isRunning) this.driver.defer();
     else this.again = true;
   }
 
@@ -372,7 +369,7 @@ export class Engine implements Upcalls {
         text: `rail ${hello.rail} is ${rail?.key ?? 'unknown'} here and ${hello.key} at rank ${hello.rank}: are the parameters the same on both?`,
       };
     }
-    if (peer.bml.closed || this.closed) return { ok: false, reason: 'FINALIZED', text: 'this rank is leaving the job' };
+    if (peer.bml.closed || this.isClosed) return { ok: false, reason: 'FINALIZED', text: 'this rank is leaving the job' };
     const highestEpoch = Math.max(rail.highestSeen, rail.highestDead, rail.epoch);
     if (hello.epoch <= Math.max(rail.highestDead, rail.epoch)) {
       return { ok: false, reason: 'STALE_EPOCH', text: `epoch ${hello.epoch} of rail ${rail.key} is over`, highestEpoch };
@@ -386,7 +383,7 @@ export class Engine implements Upcalls {
 
   /** A higher rank needs this one, which is the side that dials. */
   private asked({ rank, bml }: EnginePeer, over: number): Admission {
-    if (bml.closed || this.closed) return { ok: false, reason: 'FINALIZED', text: 'this rank is leaving the job' };
+    if (bml.closed || this.isClosed) return { ok: false, reason: 'FINALIZED', text: 'this rank is leaving the job' };
     this.bml.handleAsked(bml, over, this.nowMs);
     return { ok: false, reason: 'WILL_DIAL', text: `rank ${this.options.rank} is the lower one, and dials rank ${rank} now` };
   }
@@ -593,7 +590,7 @@ export class Engine implements Upcalls {
 
   /** Closes the transports; nothing happens any more. */
   async close(): Promise<void> {
-    this.closed = true;
+    this.isClosed = true;
     this.driver.arm(Number.POSITIVE_INFINITY);
     await Promise.all(this.modules.map((module) => module.close()));
   }

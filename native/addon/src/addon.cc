@@ -9,7 +9,7 @@ namespace multirail {
 namespace {
 
 /// NATIVE_ABI of src/native/binding.ts.
-constexpr int32_t kAbi = 8;
+constexpr int32_t kAbi = 9;
 
 void endEnv(napi_async_cleanup_hook_handle handle, void* data) {
   Env* env = static_cast<Env*>(data);

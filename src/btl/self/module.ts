@@ -79,6 +79,11 @@ export class SelfModule implements SelfOwner {
     return this.dueNow || this.endpoints.some((endpoint) => endpoint.hasWork) ? 0 : Number.POSITIVE_INFINITY;
   }
 
+  /** Nothing comes but from this very process. */
+  watch(): boolean {
+    return this.nextDeadline() > 0;
+  }
+
   async close(): Promise<void> {
     this.closed = true;
   }

@@ -12,7 +12,7 @@ import type { Dialing } from '../base/dial-attempt.ts';
 import type { Link } from '../base/link.ts';
 import type { StreamEndpoint } from '../base/stream-endpoint.ts';
 import { type InboundCheck, StreamModule } from '../base/stream-module.ts';
-import type { BtlContext, BtlEndpoint, CrowdLimits, RailPlan, RailReason } from '../btl.ts';
+import type { BtlContext, BtlEndpoint, CrowdLimits, RailPlan, RailReason, WatchedWords } from '../btl.ts';
 import { checkAddress, planRails, type SmAddress, type SmPlanDetail } from './address.ts';
 import { BrokenLink } from './broken-link.ts';
 import { SmEndpoint } from './endpoint.ts';
@@ -379,6 +379,13 @@ export class SmModule extends StreamModule implements SmHost {
       this.unpark();
       return false;
     }
+    return true;
+  }
+
+  watch(watched: WatchedWords): boolean {
+    if (this.parked || this.wantsWholeTurn || this.closed) return false;
+    const { links } = this;
+    for (let i = 0; i < links.length; i++) if (!links[i].watch(watched)) return false;
     return true;
   }
 

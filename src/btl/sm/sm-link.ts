@@ -24,6 +24,7 @@ import {
   type OneSidedOp,
   type Registration,
   type SendResult,
+  type WatchedWords,
 } from '../btl.ts';
 import type { SmPlanDetail } from './address.ts';
 import { type ExportedMemory, placeIn } from './exported-memory.ts';
@@ -259,6 +260,16 @@ export class SmLink extends RecordLink<UnixStream> {
     if (this.ownWaits || (this.byeSaid && this.byeReceived)) return true;
     const { confirmedCount } = outstanding;
     return outstanding.sentCount !== confirmedCount && ((this.words[this.peerCountAt] - confirmedCount) | 0) > 0;
+  }
+
+  /** The record and the count that may come next. False: poll() has something to do. */
+  watch(watched: WatchedWords): boolean {
+    const { reader, outstanding, words, peerCountAt } = this;
+    // Before it is looked at: a count that comes in between is seen as a change.
+    const count = words[peerCountAt];
+    if (this.wantsTurn(this.now)) return false;
+    if (outstanding.sentCount !== outstanding.confirmedCount && !watched.add(words, peerCountAt, count)) return false;
+    return watched.add(reader.words, reader.readAt >> 2, 0);
   }
 
   override close(): number {

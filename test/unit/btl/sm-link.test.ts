@@ -443,6 +443,58 @@ describe('sleep', () => {
     });
   }
 
+  /** What a spin looks at; undefined where it must poll. */
+  function watch(end: End): (() => boolean) | undefined {
+    const watched: { words: Int32Array; at: number; seen: number }[] = [];
+    const isWatched = end.link.watch({ add: (words, at, seen) => watched.push({ words, at, seen }) > 0 });
+    return isWatched ? () => watched.some(({ words, at, seen }) => words[at] !== seen) : undefined;
+  }
+
+  for (const [name, publish] of PUBLISHERS) {
+    test(`no order of watch() and publishing ${name} leaves a spin without a change`, () => {
+      let orders = 0;
+      for (let n = 0; ; n++) {
+        const { a, b } = makeLinks();
+        if (name === 'a count') a.send(1, 0, { prompt: true });
+        // A look for which nothing has come takes what a first turn has to do.
+        a.poll();
+        let hasChanged: (() => boolean) | undefined = () => true;
+        const watcher = (): void => {
+          hasChanged = watch(a);
+        };
+        const ran = interleave(n, () => publish(b), watcher);
+        if (!ran) watcher();
+        expect(hasChanged?.() ?? true, `watching before operation ${n}`).toBe(true);
+        orders++;
+        if (!ran) break;
+      }
+      expect(orders).toBeGreaterThan(1);
+    });
+  }
+
+  test('a spin looks at the next record, and at the count only while it is waited for', () => {
+    const { a, b } = makeLinks();
+    const seen = (end: End): number => {
+      let words = 0;
+      expect(end.link.watch({ add: () => ++words > 0 })).toBe(true);
+      return words;
+    };
+    a.poll();
+    expect(seen(a)).toBe(1);
+    a.send(1);
+    expect(seen(a)).toBe(2);
+    const hasChanged = watch(a);
+    expect(hasChanged?.()).toBe(false);
+    for (let turn = 0; turn < 5; turn++) b.poll();
+    expect(hasChanged?.()).toBe(true);
+    expect(watch(a)).toBeUndefined();
+    a.poll();
+    expect(seen(a)).toBe(1);
+    expect(a.link.watch({ add: () => false })).toBe(false);
+    a.stream.ready = true;
+    expect(watch(a)).toBeUndefined();
+  });
+
   test('one sleep costs one signal, however much is published', () => {
     const { a, b } = makeLinks();
     expect(park(a)).toBe(true);

@@ -1,8 +1,9 @@
 // Shared memory, single copy, doorbells and the end of processes.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
-import { POLL_IN } from '../../../src/native/binding.ts';
+import { POLL_IN, WATCH, WATCHED_MAX } from '../../../src/native/binding.ts';
 import { describeNative, misuse, native, program, thrown, untilReadable } from './native-fixture.ts';
 
 const EFAULT = -14;
@@ -32,6 +33,70 @@ describeNative('aliases', () => {
   test('nothing has no alias', () => {
     expect(thrown(() => native.memoryAlias(new Uint8Array(0)))).toEqual(misuse);
     expect(thrown(() => native.memoryAlias(new ArrayBuffer(8) as unknown as Uint8Array))).toEqual(misuse);
+  });
+});
+
+describeNative('spins on words', () => {
+  const MANY = 1000;
+  const words = new Int32Array(8);
+  const places = new Int32Array([2, 0, 5, 7]);
+  const watch = (count: number, looks = MANY) => native.watchWords([words, words], places, count, looks, 10, 1000);
+
+  test('it ends at the first word that is not what was seen, else when it has looked so often', () => {
+    words.fill(0);
+    expect(watch(1)).toBe(WATCH.NOTHING);
+    expect(watch(2)).toBe(WATCH.CHANGED);
+    words[5] = 7;
+    expect(watch(2)).toBe(WATCH.NOTHING);
+    words[2] = -1;
+    expect([watch(2), watch(2, 1), watch(2, 0), watch(0)]).toEqual([WATCH.CHANGED, WATCH.CHANGED, WATCH.NOTHING, WATCH.NOTHING]);
+  });
+
+  test('what another thread writes ends it', async () => {
+    const shared = new Int32Array(new SharedArrayBuffer(64));
+    const writer = new Worker(`const { workerData } = require('node:worker_threads'); Atomics.store(workerData, 3, 9);`, {
+      eval: true,
+      workerData: shared,
+    });
+    const place = new Int32Array([3, 0]);
+    const end = Date.now() + 20_000;
+    let found: number = WATCH.NOTHING;
+    while (found === WATCH.NOTHING && Date.now() < end) {
+      found = native.watchWords([shared], place, 1, MANY, 100, 1e9);
+      // A worker begins with the help of the event loop of its maker.
+      await new Promise(setImmediate);
+    }
+    expect([found, shared[3]]).toEqual([WATCH.CHANGED, 9]);
+    await writer.terminate();
+  });
+
+  test('an offer of the processor that takes longer than is said ends it', () => {
+    words[2] = 0;
+    expect(native.watchWords([words], places, 1, MANY, 1, 0)).toBe(WATCH.TAKEN_AWAY);
+    expect(native.watchWords([words], places, 1, MANY, MANY + 1, 0)).toBe(WATCH.NOTHING);
+  });
+
+  test('places outside the arrays, other arrays and odd numbers are refused', () => {
+    const bytes = new Uint8Array(8) as unknown as Int32Array;
+    for (const call of [
+      () => native.watchWords([words], new Int32Array([8, 0]), 1, 1, 1, 1),
+      () => native.watchWords([words], new Int32Array([-1, 0]), 1, 1, 1, 1),
+      () => native.watchWords([words], new Int32Array([1]), 1, 1, 1, 1),
+      () => native.watchWords([words], places, 2, 1, 1, 1),
+      () => native.watchWords([bytes], places, 1, 1, 1, 1),
+      () => native.watchWords([words], bytes, 1, 1, 1, 1),
+      () => native.watchWords([words], places, WATCHED_MAX + 1, 1, 1, 1),
+      () => native.watchWords([words], places, 1, 1, 0, 1),
+      () => native.watchWords([words], places, 1, -1, 1, 1),
+    ]) {
+      expect(thrown(call)).toEqual(misuse);
+    }
+    const fd = native.memoryCreate('gone', 4096);
+    const memory = native.memoryMap(fd, 4096);
+    native.close(fd);
+    const gone = new Int32Array(memory);
+    native.memoryUnmap(memory);
+    expect(thrown(() => native.watchWords([gone], places, 1, 1, 1, 1))).toEqual(misuse);
   });
 });
 

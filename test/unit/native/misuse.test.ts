@@ -180,6 +180,7 @@ describeNative('wrong types', () => {
       'unixConnect',
       'unixListen',
       'unixPeer',
+      'watchWords',
       'yieldCpu',
     ];
     expect(names).toEqual(surface);

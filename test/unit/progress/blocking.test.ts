@@ -1,7 +1,9 @@
 // Method: the waiter over an engine, a poller and a clock that the test moves. Each poll, yield and sleep is noted in a line, and costs
 // what the test says, so the lines show the states of a wait.
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { BtlModule, WatchedWords } from '../../../src/btl/btl.ts';
 import { MultirailError } from '../../../src/errors.ts';
+import { WATCH } from '../../../src/native/binding.ts';
 import type { Poller } from '../../../src/native/poller.ts';
 import { BlockingWaiter } from '../../../src/progress/blocking.ts';
 import type { Driver, Engine } from '../../../src/progress/engine.ts';
@@ -51,6 +53,10 @@ class World {
   parks = true;
   deferred = 0;
   looks = 0;
+  /** Transports of which all that may come stands in memory. */
+  watchedModules: Pick<BtlModule, 'watch'>[] | undefined;
+  watchEnd: number = WATCH.NOTHING;
+  timesPassed = 0;
   sleeps: number[] = [];
   /** A descriptor is ready after this time. */
   wokenAfterMs = Number.POSITIVE_INFINITY;
@@ -79,6 +85,12 @@ class World {
       return world.parks;
     },
     awaits() {},
+    get memoryModules() {
+      return world.watchedModules;
+    },
+    timePassed() {
+      world.timesPassed++;
+    },
     needsEventLoop: () => world.unreachable,
     nextDeadline: () => world.deadlineMs,
     get usefulWork() {
@@ -97,6 +109,11 @@ class World {
       yieldCpu() {
         world.notes.add('yield');
         world.nowMs += world.yieldMs;
+      },
+      watchWords(_words: Int32Array[], _places: Int32Array, _count: number, looks: number, looksPerYield: number) {
+        world.notes.add(`watch ${looks}/${looksPerYield}`);
+        world.nowMs += LOOK_MS;
+        return world.watchEnd;
       },
     },
     look(timeoutMs: number) {
@@ -260,6 +277,97 @@ describe('SPINNING, YIELDING, SLEEPING', () => {
     world.waiter().wait(world.request);
     expect(world.notes.kinds).toEqual(['look', 'yield', 'unparked', 'fresh']);
     expect(world.sleeps).toHaveLength(0);
+  });
+});
+
+describe('while all that may come is written into memory', () => {
+  beforeEach(() => {
+    world.watchedModules = [{ watch: (watched) => watched.add(new Int32Array(1), 0, 0) }];
+  });
+
+  test('the native part looks behind the first few polls, and each poll finds what it has seen', () => {
+    world.onLook = (n) => n === 3 && world.finish();
+    expect(world.waiter().wait(world.request)).toBe(true);
+    expect(world.notes.runs.map(({ what }) => what)).toEqual(['look', 'watch 256/64', 'look', 'watch 256/64', 'look', 'watch 256/64']);
+  });
+
+  test('it spins for the spin time, with a poll and a clock for each of these looks, then sleeps', () => {
+    world.onSleep = () => world.finish();
+    expect(world.waiter().wait(world.request)).toBe(true);
+    expect(world.notes.kinds).toEqual(['look', 'watch', 'yield', 'park', 'sleep', 'fresh']);
+    expect(world.notes.count('watch 256')).toBeGreaterThanOrEqual(world.notes.count('look') - 2);
+    expect(world.nowMs - 1000).toBeGreaterThanOrEqual(SPIN_US / 1000);
+    expect(world.nowMs - 1000 - world.sleeps[0]).toBeLessThan((SPIN_US / 1000) * 1.2);
+    // The clock is read after each: rails keep their time.
+    expect(world.timesPassed).toBe(world.notes.count('watch'));
+  });
+
+  test('a change is no passing of time', () => {
+    world.watchEnd = WATCH.CHANGED;
+    world.onLook = (n) => n === 3 && world.finish();
+    expect(world.waiter().wait(world.request)).toBe(true);
+    expect(world.timesPassed).toBe(0);
+  });
+
+  test('once the polls are compiled, a row of them comes first', () => {
+    const waiter = world.waiter();
+    for (let call = 0; call < 4096; call++) {
+      world.request.done = false;
+      world.onLook = () => world.finish();
+      waiter.wait(world.request);
+    }
+    world.request.done = false;
+    world.notes.runs.length = 0;
+    world.looks = 0;
+    world.onLook = (n) => n === 34 && world.finish();
+    waiter.wait(world.request);
+    expect(world.notes.runs.map(({ what, times }) => `${what}*${times}`)).toEqual([
+      'look*32',
+      'watch 256/64*1',
+      'look*1',
+      'yield*1',
+      'watch 256/64*1',
+      'look*1',
+    ]);
+  });
+
+  test('where ranks are more than processors, each of these looks offers the processor', () => {
+    world.onSleep = () => world.finish();
+    const waiter = world.waiter();
+    waiter.expectCrowd();
+    expect(waiter.wait(world.request)).toBe(true);
+    expect(world.notes.kinds).toEqual(['look', 'watch', 'park', 'sleep', 'fresh']);
+    expect(world.notes.count('watch 8/1') * 8 + world.notes.count('watch 4/1') * 4).toBe(100);
+  });
+
+  test('and an offer that is taken for long is followed by sleep', () => {
+    world.watchEnd = WATCH.TAKEN_AWAY;
+    world.onSleep = () => world.finish();
+    const waiter = world.waiter();
+    waiter.expectCrowd();
+    expect(waiter.wait(world.request)).toBe(true);
+    expect(world.notes.count('watch')).toBeLessThan(4);
+  });
+
+  test.each([
+    ['a module has something to do now', () => false],
+    [
+      'there are more words than can be looked at',
+      (watched: WatchedWords) => Array.from({ length: 65 }, () => watched.add(new Int32Array(1), 0, 0)).every(Boolean),
+    ],
+    ['nothing is to be looked at', () => true],
+  ])('it polls where %s', (_, watch) => {
+    world.watchedModules = [{ watch }];
+    world.onLook = (n) => n === 100 && world.finish();
+    expect(world.waiter().wait(world.request)).toBe(true);
+    expect(world.notes.kinds).toEqual(['look', 'yield']);
+  });
+
+  test('it polls where a transport knows nothing of it', () => {
+    world.watchedModules = [...(world.watchedModules ?? []), {}];
+    world.onLook = (n) => n === 100 && world.finish();
+    expect(world.waiter().wait(world.request)).toBe(true);
+    expect(world.notes.kinds).toEqual(['look', 'yield']);
   });
 });
 

@@ -1,4 +1,4 @@
-// Shared memory, doorbells and single copy of the surface: from JavaScript's arguments to segment.h, doorbell.h, cma.h and back.
+// Shared memory, doorbells, single copy and spins of the surface: from JavaScript's arguments to segment.h, doorbell.h, cma.h, watch.h and back.
 // A mapping belongs to its ArrayBuffer. It is unmapped once: by memoryUnmap, or when the ArrayBuffer is collected.
 #include <stdlib.h>
 
@@ -7,6 +7,7 @@
 #include "common/napi-args.h"
 #include "doorbell.h"
 #include "segment.h"
+#include "watch.h"
 
 namespace multirail {
 
@@ -153,10 +154,40 @@ napi_value jsEventClear(napi_env env, napi_callback_info info) {
   return outcome < 0 ? throwSystem(env, outcome, "read") : answerBool(env, outcome > 0);
 }
 
+/// Words that are looked at together.
+constexpr size_t kWatchedMax = 64;
+
+napi_value jsWatchWords(napi_env env, napi_callback_info info) {
+  Args<6> args(env, info);
+  size_t length;
+  const auto* places = static_cast<const int32_t*>(args.array(1, "places", napi_int32_array, "an Int32Array", &length));
+  const auto count = static_cast<size_t>(args.whole(2, "count", 0, kWatchedMax));
+  const auto looks = static_cast<uint32_t>(args.whole(3, "looks", 0, UINT32_MAX));
+  const auto looksPerYield = static_cast<uint32_t>(args.whole(4, "looksPerYield", 1, UINT32_MAX));
+  const double takenAwayMs = args.number(5, "takenAwayMs");
+  if (args.ok && 2 * count > length) args.refuse("places", "two numbers for each word");
+  WatchedWord words[kWatchedMax];
+  for (size_t i = 0; i < count && args.ok; i++) {
+    napi_value array = nullptr;
+    napi_typedarray_type type = napi_int8_array;
+    void* data = nullptr;
+    size_t arrayLength = 0;
+    if (napi_get_element(env, args.at[0], static_cast<uint32_t>(i), &array) != napi_ok ||
+        napi_get_typedarray_info(env, array, &type, &arrayLength, &data, nullptr, nullptr) != napi_ok || type != napi_int32_array) {
+      args.refuse("words", "Int32Arrays");
+    } else if (places[2 * i] < 0 || static_cast<size_t>(places[2 * i]) >= arrayLength) {
+      args.refuse("places", "within the arrays");
+    } else {
+      words[i] = {static_cast<const int32_t*>(data) + places[2 * i], places[2 * i + 1]};
+    }
+  }
+  return args.ok ? answerInt(env, static_cast<int32_t>(watchWords(words, count, looks, looksPerYield, takenAwayMs))) : nullptr;
+}
+
 constexpr Export kExports[] = {
     {"memoryCreate", jsMemoryCreate}, {"memoryMap", jsMemoryMap},     {"memoryUnmap", jsMemoryUnmap},   {"memoryAlias", jsMemoryAlias},
     {"addressOf", jsAddressOf},       {"processRead", jsProcessRead}, {"processWatch", jsProcessWatch}, {"eventOpen", jsEventOpen},
-    {"eventSignal", jsEventSignal},   {"eventClear", jsEventClear},
+    {"eventSignal", jsEventSignal},   {"eventClear", jsEventClear},   {"watchWords", jsWatchWords},
 };
 
 }  // namespace

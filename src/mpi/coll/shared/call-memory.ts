@@ -13,6 +13,7 @@
 // No call waits on memory alone. Whoever polls the rails looks at the words (waits.ts); before sleep it rings a bell that those who are waited
 // for look at; a rank whose call fails leaves its error in place of its data; and now and then it is looked for members that are gone, that
 // have died, or that have gone past the call.
+import type { WatchedWords } from '../../../btl/btl.ts';
 import { ERROR_CODES, type ErrorCode, MultirailError } from '../../../errors.ts';
 import { ANY_SOURCE } from '../../constants.ts';
 import type { ArrayName, TypedArray } from '../kernels.ts';
@@ -429,6 +430,18 @@ export class SharedCalls implements CallMemory {
     if (!this.has(cursor)) return true;
     this.awake();
     return false;
+  }
+
+  /** The word that brings the first call of the line on. False: it goes on now, or something else does. */
+  watch(watched: WatchedWords): boolean {
+    const { line, segment, words, cursor, use, call } = this;
+    // The calls wait for messages.
+    if (line.length === 0 || this.state === 'SETTING_UP') return true;
+    if (this.state !== 'READY' || this.active !== line[0] || line[0].done || cursor >= this.until) return false;
+    const at = use === CLEARED ? segment.clearAt(cursor) : segment.flagAt(cursor, use, call);
+    // Before it is looked at: what comes in between is seen as a change.
+    const seen = words[at];
+    return !this.has(cursor) && watched.add(words, at, seen);
   }
 
   awake(): void {

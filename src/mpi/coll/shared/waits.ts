@@ -1,8 +1,10 @@
 // The calls of one process that wait for memory which other processes write: polled whenever the rails are, and woken by a bell. A bell is a
 // ring on a shared-memory rail, or a message without content where there is no such rail.
+import type { WatchedWords } from '../../../btl/btl.ts';
 import type { Pml } from '../../../pml/pml.ts';
 import type { RecvRequest } from '../../../pml/records.ts';
 import type { MemoryWaits } from '../../../progress/engine.ts';
+import { type MemoryWatch, LOOKS as WATCHED_LOOKS, LOOKS_PER_YIELD as WATCHED_LOOKS_PER_YIELD } from '../../../progress/memory-watch.ts';
 import { EMPTY_IOV } from '../../../util/iov.ts';
 import { ANY_SOURCE } from '../../constants.ts';
 import { COLLECTIVE, ctxOf, SERVICE_ID } from '../../contexts.ts';
@@ -24,12 +26,16 @@ const YIELDS = 100;
 /** Looks between two looks at the rails. */
 const LOOKS_PER_POLL = 100;
 const YIELDS_PER_POLL = 10;
+/** So many looks are of this process's own code, once that is compiled; behind them the native part looks. */
+const OWN_LOOKS = 100;
 
 /** What the calls use of the process. */
 export interface WaitsHost {
   readonly engine: { readonly pml: Pick<Pml, 'isend' | 'irecvInBackground'>; poll(): number; schedule(): void };
   /** Offers the processor to others; undefined without the native part. */
   readonly yieldCpu: (() => void) | undefined;
+  /** Looks at words in the native part. */
+  readonly watch: Pick<MemoryWatch, 'beginsCold' | 'wait' | 'hasChanged'> | undefined;
   /** Rings on a rail to that rank; false when there is none that can. */
   ring(world: number): boolean;
   /** More ranks than processors are on this host. */
@@ -109,6 +115,13 @@ export class CollectiveWaits implements MemoryWaits, MemoryHost {
     return true;
   }
 
+  watch(watched: WatchedWords): boolean {
+    if (this.isParked) return false;
+    const { waiting } = this;
+    for (let i = 0; i < waiting.length; i++) if (!waiting[i].watch(watched)) return false;
+    return true;
+  }
+
   private unpark(): void {
     this.isParked = false;
     for (const memory of this.waiting) memory.awake();
@@ -122,13 +135,18 @@ export class CollectiveWaits implements MemoryWaits, MemoryHost {
 
   /** For a short while, looks at the words alone: most often what is waited for comes at once. */
   spin(call: MemoryCall): void {
-    const { engine, yieldCpu } = this.host;
+    const { engine, yieldCpu, watch } = this.host;
     const gives = this.isCrowded && yieldCpu !== undefined;
     const looks = gives ? YIELDS : LOOKS;
     const perPoll = gives ? YIELDS_PER_POLL : LOOKS_PER_POLL;
+    const watchedLooks = gives ? YIELDS_PER_POLL : WATCHED_LOOKS;
+    const ownLooks = watch === undefined ? looks : gives || watch.beginsCold() ? 0 : OWN_LOOKS;
     for (let i = 1; i <= looks && !call.done && call.awaitsMemory; i++) {
       if (call.pollMemory()) continue;
-      if (i % perPoll === 0) engine.poll();
+      if (i > ownLooks && watch?.wait(watchedLooks, gives ? 1 : WATCHED_LOOKS_PER_YIELD) === true) {
+        i += watchedLooks;
+        if (!watch.hasChanged || !call.pollMemory()) engine.poll();
+      } else if (i % perPoll === 0) engine.poll();
       else if (gives) yieldCpu();
     }
   }

@@ -48,6 +48,33 @@ group('a member is gone while this rank sets up the memory', () => {
   });
 });
 
+group('what a spin looks at', () => {
+  test('nothing while the memory is set up by messages; then the word of the member that is waited for', () => {
+    const { memory, call } = waiting(undefined);
+    let seen: { words: Int32Array; at: number; seen: number }[] = [];
+    const watch = (): boolean => {
+      seen = [];
+      return memory.watch({ add: (words, at, value) => seen.push({ words, at, seen: value }) > 0 });
+    };
+    const hasChanged = (): boolean => seen.some(({ words, at, seen }) => words[at] !== seen);
+    expect([watch(), seen.length]).toEqual([true, 0]);
+    const segment = new SharedSegment(new ArrayBuffer(segmentBytes(3, 256)), 3, 256);
+    memory.setUpEnded(segment, () => undefined);
+    // It has its turn now.
+    expect(watch()).toBe(false);
+    expect(memory.look(call)).toBe(true);
+    memory.expect(CONTRIBUTION, 0, 3, 1, 0);
+    for (const member of [0, 1, 2]) {
+      expect(memory.look(call)).toBe(false);
+      expect([watch(), hasChanged()]).toEqual([true, false]);
+      segment.words[segment.flagAt(member, CONTRIBUTION, 1)] = 1;
+      expect([hasChanged(), watch()]).toEqual([true, false]);
+    }
+    expect(memory.look(call)).toBe(true);
+    expect(watch()).toBe(false);
+  });
+});
+
 group('a member has died that had put its part', () => {
   /** Rank 0 of three waits for rank 1, which lives; rank 2 has died behind its part. */
   function lookingSlowly(failureOf: (() => MultirailError) | undefined): MultirailError[] {

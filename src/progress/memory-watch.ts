@@ -1,0 +1,77 @@
+// What a blocking call does between two polls while all that may come is written into memory: it looks, in the native part, at the words that
+// change when something comes. Code that V8 has not compiled yet takes microseconds for each poll; and what polls often is compiled first,
+// by threads that want the very processors of the ranks.
+import type { BtlModule, WatchedWords } from '../btl/btl.ts';
+import { type NativeBinding, WATCH, WATCHED_MAX } from '../native/binding.ts';
+import type { MemoryWaits } from './engine-types.ts';
+
+/** What it uses of the engine. */
+export interface WatchedEngine {
+  readonly memoryModules: readonly BtlModule[] | undefined;
+  readonly memoryWaits: Pick<MemoryWaits, 'isWaiting' | 'watch'> | undefined;
+  timePassed(): void;
+}
+
+/** Looks between two polls where nothing comes, some ten microseconds; and between two offers of the processor, some two. */
+export const LOOKS = 256;
+export const LOOKS_PER_YIELD = 64;
+/**
+ * Waits of a process in which it is looked in this way from the beginning. Later on V8 has compiled what polls, and a few polls find at once what
+ * comes at once.
+ */
+const COLD_WAITS = 4096;
+
+export class MemoryWatch implements WatchedWords {
+  private readonly engine: WatchedEngine;
+  private readonly native: Pick<NativeBinding, 'watchWords'>;
+  private readonly takenAwayMs: number;
+  private readonly words: Int32Array[] = [];
+  private readonly places = new Int32Array(2 * WATCHED_MAX);
+  private count = 0;
+  private begun = 0;
+  /** How the last one ended: something has come; another process has taken an offer of the processor for long. */
+  hasChanged = false;
+  wasTakenAway = false;
+
+  /** `takenAwayMs`: how long "for long" is. */
+  constructor(engine: WatchedEngine, native: Pick<NativeBinding, 'watchWords'>, takenAwayMs: number) {
+    this.engine = engine;
+    this.native = native;
+    this.takenAwayMs = takenAwayMs;
+  }
+
+  /** A call begins to wait; true: it can be looked in memory for what it waits for, and its polls are not compiled yet. */
+  beginsCold(): boolean {
+    if (this.begun === COLD_WAITS || this.engine.memoryModules === undefined) return false;
+    this.begun++;
+    return true;
+  }
+
+  /**
+   * Looks until something has come, `looks` times at most, and offers the processor after each `looksPerYield` of them. False, without a look:
+   * the rails have something to do now, or what is waited for may come by another way.
+   */
+  wait(looks: number, looksPerYield: number): boolean {
+    const { memoryModules, memoryWaits } = this.engine;
+    if (memoryModules === undefined) return false;
+    this.count = 0;
+    for (let i = 0; i < memoryModules.length; i++) if (memoryModules[i].watch?.(this) !== true) return false;
+    if (memoryWaits?.isWaiting === true && !memoryWaits.watch(this)) return false;
+    if (this.count === 0) return false;
+    const end = this.native.watchWords(this.words, this.places, this.count, looks, looksPerYield, this.takenAwayMs);
+    this.hasChanged = end === WATCH.CHANGED;
+    this.wasTakenAway = end === WATCH.TAKEN_AWAY;
+    if (!this.hasChanged) this.engine.timePassed();
+    return true;
+  }
+
+  add(words: Int32Array, at: number, seen: number): boolean {
+    const { count } = this;
+    if (count === WATCHED_MAX) return false;
+    this.words[count] = words;
+    this.places[2 * count] = at;
+    this.places[2 * count + 1] = seen;
+    this.count = count + 1;
+    return true;
+  }
+}

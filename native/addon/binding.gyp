@@ -20,6 +20,7 @@
         "src/shm/doorbell.cc",
         "src/shm/cma.cc",
         "src/shm/watch.cc",
+        "src/shm/shared-call.cc",
         "src/shm/shm-binding.cc",
         "src/crc/crc32c.cc",
         "src/crc/crc-fold.cc",

@@ -116,7 +116,7 @@ export class ProcessState implements LocalProcess {
   /** Scratch memory of collectives that have ended. */
   readonly spare: ScratchElements[] = [];
   readonly scratch = new MemoryPool(SCRATCH_KEPT_BYTES_MAX, SCRATCH_PIECE_BYTES_MAX);
-  readonly counters: CollectiveCounters = { collectives: 0, messages: 0, bytes: 0, rounds: 0 };
+  readonly counters: CollectiveCounters = { collectives: 0, messages: 0, bytes: 0, rounds: 0, atOnce: 0 };
   /** Which host a process of the job runs on; to be asked once the addresses were exchanged. */
   hostOf: (number: number) => string = () => '';
   /** Communicators that are being freed: each looks whether nothing is under way any more, true when it need not look again. */
@@ -167,7 +167,7 @@ export class ProcessState implements LocalProcess {
     this.contexts = new ContextTable(this.pml, rank);
     this.memoryWaits = new CollectiveWaits({
       engine,
-      yieldCpu: native === undefined ? undefined : () => native.yieldCpu(),
+      native,
       watch: blocking.watch,
       ring: (world) => engine.modules.some((module) => module.ring?.(world) === true),
       isCrowded: () => this.isCrowded,

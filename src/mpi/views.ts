@@ -156,6 +156,8 @@ export interface CollectiveCounters {
   bytes: number;
   /** How often this rank had to wait for others in them. */
   rounds: number;
+  /** Those of `collectives` that were made in one step, in memory that the ranks share: short blocking ones to which all came at about the same time. */
+  atOnce: number;
 }
 
 /** What the engine of this rank has done. */

@@ -101,6 +101,32 @@ export const WATCHED_MAX = 64;
 /** Operations of `combine`. */
 export const COMBINE = { SUM: 0, PROD: 1, MAX: 2, MIN: 3, LAND: 4, LOR: 5, LXOR: 6, BAND: 7, BOR: 8, BXOR: 9 } as const;
 
+/** Places in the plan of `sharedCall`: native/addon/src/shm/shared-call.h says what each is. */
+export const SHARED_CALL = {
+  flagAt: 0,
+  stride: 1,
+  members: 2,
+  rank: 3,
+  call: 4,
+  nextCall: 5,
+  code: 6,
+  bytes: 7,
+  puts: 8,
+  from: 9,
+  until: 10,
+  /** One of COMBINE, or -1. */
+  op: 11,
+  source: 12,
+  clearAt: 13,
+  bellAt: 14,
+  looks: 15,
+  looksPerYield: 16,
+  takenAwayUs: 17,
+} as const;
+export const SHARED_CALL_LENGTH = 18;
+/** Bits of its answer: the call is done; somebody waits for a bell. */
+export const SHARED_CALL_END = { DONE: 1, BELL: 2 } as const;
+
 export interface NativeBinding {
   readonly abi: number;
 
@@ -207,6 +233,11 @@ export interface NativeBinding {
     looksPerYield: number,
     takenAwayMs: number,
   ): number;
+  /**
+   * A short collective call in memory that ranks share, in one step, or as much of it as can be done without a sleep: native/addon/src/shm/shared-call.h.
+   * `own`: what this rank puts, or empty. `out`: where the result comes, of the length in the plan, or undefined. Both lie apart from `words`.
+   */
+  sharedCall(words: Int32Array, plan: Int32Array, own: Uint8Array, out: CombineArray | undefined): number;
   /** A handle that becomes readable (POLL_IN) when the process ends (pidfd_open); negative errno where there is none. */
   processWatch(pid: number): number;
 

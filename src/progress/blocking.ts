@@ -124,7 +124,7 @@ export class BlockingWaiter {
       if (nowMs >= deadlineMs) return false;
       if (!isCrowded && nowMs - quietSinceMs < this.spinMs && nowMs >= this.crowdedUntilMs) {
         if (watch?.wait(LOOKS, LOOKS_PER_YIELD) === true) engine.poll();
-        else for (let i = 0; i < POLLS_PER_CLOCK && !request.done; i++) engine.poll();
+        else this.poll(request, POLLS_PER_CLOCK);
         const before = nowMs;
         nowMs = driver.now();
         if (engine.usefulWork !== useful) {
@@ -137,19 +137,8 @@ export class BlockingWaiter {
         continue;
       }
       if (yields < yieldsMax && nowMs >= this.crowdedUntilMs) {
-        let isTaken: boolean;
-        const offers = Math.min(WATCHED_YIELDS, yieldsMax - yields);
-        if (watch?.wait(offers, 1) === true) {
-          yields += offers;
-          isTaken = watch.wasTakenAway;
-        } else {
-          yields++;
-          this.poller?.native.yieldCpu();
-          isTaken = driver.now() - nowMs > TAKEN_AWAY_MS;
-        }
-        // Somebody took the offer: this process would get the processor back as late each time.
-        if (isTaken) this.takenAway(driver.now());
-        for (let i = 0; i < pollsPerYield && !request.done; i++) engine.poll();
+        yields += this.offer(nowMs, yieldsMax - yields);
+        this.poll(request, pollsPerYield);
       } else {
         // Rails may have gone since the call began.
         this.mustBeReachable();
@@ -164,6 +153,22 @@ export class BlockingWaiter {
       }
     }
     return true;
+  }
+
+  private poll(request: Awaited, times: number): void {
+    for (let i = 0; i < times && !request.done; i++) this.engine.poll();
+  }
+
+  /** Offers the processor, `timesMax` times at most; returns how often. */
+  private offer(nowMs: number, timesMax: number): number {
+    const { driver, poller, watch } = this;
+    const times = Math.min(WATCHED_YIELDS, timesMax);
+    const isWatched = watch?.wait(times, 1) === true;
+    if (!isWatched) poller?.native.yieldCpu();
+    const backMs = driver.now();
+    // Somebody took the offer: this process would get the processor back as late each time.
+    if (isWatched ? watch.wasTakenAway : backMs - nowMs > TAKEN_AWAY_MS) this.takenAway(backMs);
+    return isWatched ? times : 1;
   }
 
   private takenAway(nowMs: number): void {

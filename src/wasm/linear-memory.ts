@@ -21,6 +21,8 @@ export type ArrayClass = keyof typeof ARRAYS;
 
 /** Views of the buffers that a program uses again and again. */
 const KEPT_VIEWS = 256;
+/** Buffers often begin with a page: all bits of the address count. */
+const slotOf = (at: number, length: number): number => ((at >>> 3) ^ (at >>> 11) ^ (at >>> 19) ^ length) & (KEPT_VIEWS - 1);
 /** The memory has an alias of its new length when it is so much longer: the collector of memory counts each of them as memory. */
 const ALIAS_GROWTH = 1.25;
 
@@ -84,7 +86,7 @@ export class LinearMemory {
 
   /** The view of a buffer; the same object for the same buffer, where it is not long ago. */
   view(at: number, length: number): Uint8Array {
-    const slot = ((at >>> 3) ^ length) & (KEPT_VIEWS - 1);
+    const slot = slotOf(at, length);
     const known = this.kept[slot];
     if (known !== undefined && known.byteOffset === at && known.length === length) return known;
     this.check(at, length, 'the buffer');
@@ -101,7 +103,7 @@ export class LinearMemory {
   /** As view(), of elements of another class: `length` of them at an address that fits. */
   array(name: ArrayClass, at: number, length: number): TypedArray {
     const type = ARRAYS[name];
-    const slot = ((at >>> 3) ^ length) & (KEPT_VIEWS - 1);
+    const slot = slotOf(at, length);
     const known = this.keptArrays[slot];
     if (known !== undefined && known.byteOffset === at && known.length === length && known.constructor === type) return known;
     const bytes = length * type.BYTES_PER_ELEMENT;

@@ -39,13 +39,14 @@ async function passes(ranks: number, cases: string, options = ''): Promise<void>
 }
 
 test.skipIf(missing !== undefined)('results, and no message, on two, three and six ranks', { timeout: 90_000 }, async () => {
-  await passes(2, 'direct property');
-  await passes(3, 'direct');
+  await passes(2, 'direct property atOnce mixed');
+  await passes(3, 'direct mixed');
   await passes(6, 'direct');
 });
 
 test.skipIf(missing !== undefined)('the same where calls are checked', { timeout: 90_000 }, async () => {
-  await passes(3, 'direct timeouts', ' --mca coll_check_signatures true');
+  await passes(2, 'direct timeouts atOnce', ' --mca coll_check_signatures true');
+  await passes(3, 'direct timeouts mixed', ' --mca coll_check_signatures true');
 });
 
 test.skipIf(missing !== undefined)(

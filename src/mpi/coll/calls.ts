@@ -41,12 +41,15 @@ import {
   scanRecursiveDoubling,
 } from './reduce-scatter.ts';
 import type { Scope } from './scope.ts';
+import { type AtOnce, barrierAtOnce, bcastAtOnce, isShort, reductionAtOnce } from './shared/at-once.ts';
 import type { SharedCalls } from './shared/call-memory.ts';
 import { sharedAllgather, sharedAllreduce, sharedAlltoall, sharedBarrier, sharedBcast, sharedReduce } from './shared/steps.ts';
 import { Signature } from './signature.ts';
 
 export interface Call<T = void> {
   readonly signature: Signature;
+  /** The same in one step, for calls that are short and go through shared memory. */
+  readonly atOnce?: AtOnce | undefined;
   steps(operation: Operation<T>): Steps<T>;
 }
 
@@ -117,8 +120,14 @@ export type ScanArgs = [send: SendArgument, recv: MessageBuffer, op?: Op | undef
 // ---------------------------------------------------------------- what the calls share
 
 /** Packs buffers that are not contiguous for the time of the run. */
-function call(signature: Signature, inputs: readonly Region[], outputs: readonly Region[], steps: (o: Operation) => Steps): Call {
-  if (allContiguous(inputs) && allContiguous(outputs)) return { signature, steps };
+function call(
+  signature: Signature,
+  inputs: readonly Region[],
+  outputs: readonly Region[],
+  steps: (o: Operation) => Steps,
+  atOnce?: () => AtOnce | undefined,
+): Call {
+  if (allContiguous(inputs) && allContiguous(outputs)) return { signature, steps, atOnce: atOnce?.() };
   const scattered = [...new Set([...inputs, ...outputs])].filter((region) => !region.isContiguous);
   return {
     signature,
@@ -210,7 +219,8 @@ const hostShape = ({ size, shared }: Scope, bytes: number) => ({ size, bytes, is
 
 export function barrier(scope: Scope, ..._args: BarrierArgs): Call {
   const isShared = chooseAlgorithm('barrier', hostShape(scope, 0), scope.tuning) === 'shared_memory';
-  return { signature: scope.signatures.of('barrier'), steps: sharedOr(scope, isShared, sharedBarrier, dissemination) };
+  const steps = sharedOr(scope, isShared, sharedBarrier, dissemination);
+  return { signature: scope.signatures.of('barrier'), steps, atOnce: isShared && isShort(scope, 0) ? barrierAtOnce(scope) : undefined };
 }
 
 const BCASTS = { binomial: bcastBinomial, scatter_allgather: bcastScatterAllgather, chain: bcastChain };
@@ -223,7 +233,8 @@ export function bcast(scope: Scope, ...[buffer, root = 0]: BcastArgs): Call {
   const through: Through = (o, memory) => sharedBcast(o, memory, region.bytes, root);
   const messages = (o: Operation): Steps => BCASTS[chooseMessages('bcast', shape, scope.tuning)](o, region.bytes, root);
   const signature = scope.signatures.of('bcast', root, region.arrayName, region.byteLength);
-  return call(signature, [region], scope.rank === root ? [] : [region], sharedOr(scope, isShared, through, messages));
+  const atOnce = isShared && isShort(scope, region.byteLength) ? () => bcastAtOnce(scope, region.bytes, root) : undefined;
+  return call(signature, [region], scope.rank === root ? [] : [region], sharedOr(scope, isShared, through, messages), atOnce);
 }
 
 // ---------------------------------------------------------------- reductions
@@ -272,7 +283,8 @@ export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: Red
   const through: Through = (o, memory) => sharedReduce(o, memory, r, root);
   const messages = (o: Operation): Steps => REDUCES[chooseMessages('reduce', shape, scope.tuning)](o, r, root);
   const signature = scope.signatures.of('reduce', root, from.arrayName, from.byteLength, op);
-  return call(signature, [from], into === undefined ? [] : [into], sharedOr(scope, isShared, through, messages));
+  const atOnce = isShared && isShort(scope, from.byteLength) ? () => reductionAtOnce(scope, from, into, op) : undefined;
+  return call(signature, [from], into === undefined ? [] : [into], sharedOr(scope, isShared, through, messages), atOnce);
 }
 
 export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceArgs): Call {
@@ -285,7 +297,8 @@ export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceA
   const through: Through = (o, memory) => sharedAllreduce(o, memory, r);
   const messages = (o: Operation): Steps => ALLREDUCES[chooseMessages('allreduce', shape, scope.tuning)](o, r);
   const signature = scope.signatures.of('allreduce', undefined, from.arrayName, from.byteLength, op);
-  return call(signature, [from], [into], sharedOr(scope, isShared, through, messages));
+  const atOnce = isShared && isShort(scope, from.byteLength) ? () => reductionAtOnce(scope, from, into, op) : undefined;
+  return call(signature, [from], [into], sharedOr(scope, isShared, through, messages), atOnce);
 }
 
 export function reduceScatterBlock(scope: Scope, ...[send, recv, op = Op.SUM]: ReduceScatterBlockArgs): Call {

@@ -68,6 +68,10 @@ export class FailureNotices implements FailureNews {
   }
 
   /** The error that was told of a collective that begins only now. */
+  get hasNews(): boolean {
+    return this.early.size > 0 || this.questions.size > 0;
+  }
+
   take(ctx: number, tag: number): Told | undefined {
     this.listen();
     if (this.early.size === 0) return undefined;

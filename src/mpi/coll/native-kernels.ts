@@ -21,11 +21,16 @@ export class NativeKernels {
     this.combine = combine;
   }
 
+  /** The number of the operation of that name on arrays of that class; undefined where the native part does not know it. */
+  codeOf(operation: string, array: ArrayName | undefined): number | undefined {
+    // The C compilers of older machines have no type for it.
+    return array === undefined || array === 'Float16Array' ? undefined : CODES[operation];
+  }
+
   /** In place of `kernel`, which combines arrays of that class by the operation of that name and serves the short ones on. */
   kernelFor(operation: string, array: ArrayName, kernel: Kernel<TypedArray>): Kernel<TypedArray> {
-    const code = CODES[operation];
-    // The C compilers of older machines have no type for it.
-    if (code === undefined || array === 'Float16Array') return kernel;
+    const code = this.codeOf(operation, array);
+    if (code === undefined) return kernel;
     this.made[operation] ??= {};
     const ofOperation = this.made[operation];
     ofOperation[array] ??= this.wrap(code, kernel);

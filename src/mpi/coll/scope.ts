@@ -122,6 +122,8 @@ export interface CallMemory {
 export interface FailureNews {
   tell(world: number, ctx: number, tag: number, error: MultirailError, late?: number): void;
   ask(world: number, scope: Scope, tag: number, signature: Signature, met: boolean): void;
+  /** Somebody has told, or asked, of calls that have not begun here. */
+  readonly hasNews: boolean;
   take(ctx: number, tag: number): Told | undefined;
   takeQuestion(ctx: number, tag: number): Asked | undefined;
   drain(ctx: number, tag: number): void;
@@ -156,6 +158,8 @@ export interface CollectiveCounters {
   bytes: number;
   /** How often a rank had to wait for others. */
   rounds: number;
+  /** Those of `collectives` that the native part has made in one step, in memory that the ranks share. */
+  atOnce: number;
 }
 
 type Party = readonly [rank: number, call: string];

@@ -12,7 +12,7 @@ import type { StreamReport, StreamView } from '../../../tools/bench/stream.ts';
 
 const counters = () => ({
   pml: newPmlCounters(),
-  collectives: { collectives: 0, messages: 0, bytes: 0, rounds: 0 },
+  collectives: { collectives: 0, messages: 0, bytes: 0, rounds: 0, atOnce: 0 },
   engine: { turns: 1, aliveMs: 1, retainedBytes: 0 },
 });
 const totals = { messages: 1000, bytes: 1_000_000_000, hash: 'ab'.repeat(32) };

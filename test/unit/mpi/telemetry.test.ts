@@ -48,7 +48,7 @@ class Source {
   count: RuntimeCounters = {
     pml: newPmlCounters(),
     engine: { turns: 3, aliveMs: 12.7, retainedBytes: 9 },
-    collectives: { collectives: 0, messages: 0, bytes: 0, rounds: 0 },
+    collectives: { collectives: 0, messages: 0, bytes: 0, rounds: 0, atOnce: 0 },
   };
   rails = () => this.list;
   counters = () => this.count;

@@ -172,6 +172,7 @@ describeNative('wrong types', () => {
       'sendDescriptors',
       'sendv',
       'setAffinity',
+      'sharedCall',
       'shutdownWrite',
       'socketName',
       'tcpConnect',

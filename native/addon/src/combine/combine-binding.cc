@@ -1,19 +1,11 @@
 // Combination of arrays in the surface: from JavaScript's arguments to combine.h.
 #include "../env.h"
+#include "combine-kind.h"
 #include "combine.h"
 #include "common/napi-args.h"
 
 namespace multirail {
 namespace {
-
-/// The numbers of napi_typedarray_type, which is in the same order.
-bool kindOf(napi_typedarray_type type, CombineKind* kind) {
-  static_assert(static_cast<int>(CombineKind::kInt8) == napi_int8_array && static_cast<int>(CombineKind::kUint64) == napi_biguint64_array &&
-                static_cast<int>(CombineKind::kUint8Clamped) == napi_uint8_clamped_array &&
-                static_cast<int>(CombineKind::kFloat32) == napi_float32_array);
-  *kind = static_cast<CombineKind>(type);
-  return type >= napi_int8_array && type <= napi_biguint64_array;
-}
 
 /// `count` elements of an array from a place on, where the two stand one after the other.
 struct Operand {

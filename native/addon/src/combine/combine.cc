@@ -245,6 +245,8 @@ size_t combineElementBytes(CombineKind kind) {
   }
 }
 
+bool canCombine(CombineOp op, CombineKind kind) { return loopOf(op, kind) != nullptr; }
+
 bool combine(CombineOp op, CombineKind kind, const uint8_t* left, const uint8_t* right, uint8_t* out, size_t count) {
   const Loop run = loopOf(op, kind);
   if (run != nullptr) run(left, right, out, count);

@@ -27,6 +27,9 @@ enum class CombineKind {
 
 size_t combineElementBytes(CombineKind kind);
 
+/// Whether the operation is defined for these elements.
+bool canCombine(CombineOp op, CombineKind kind);
+
 /**
  * `count` elements at each of the three places, which need no alignment. `out` is the memory of an operand at the same place, or shares none
  * with it. False when the operation is not defined for these elements (logical and bitwise ones of floats): nothing is written then.

@@ -2,11 +2,13 @@
 // A mapping belongs to its ArrayBuffer. It is unmapped once: by memoryUnmap, or when the ArrayBuffer is collected.
 #include <stdlib.h>
 
+#include "../combine/combine-kind.h"
 #include "../env.h"
 #include "cma.h"
 #include "common/napi-args.h"
 #include "doorbell.h"
 #include "segment.h"
+#include "shared-call.h"
 #include "watch.h"
 
 namespace multirail {
@@ -184,10 +186,56 @@ napi_value jsWatchWords(napi_env env, napi_callback_info info) {
   return args.ok ? answerInt(env, static_cast<int32_t>(watchWords(words, count, looks, looksPerYield, takenAwayMs))) : nullptr;
 }
 
+bool areApart(const void* a, size_t aBytes, const void* b, size_t bBytes) {
+  const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
+  return x + aBytes <= y || y + bBytes <= x;
+}
+
+napi_value jsSharedCall(napi_env env, napi_callback_info info) {
+  Args<4> args(env, info);
+  size_t wordCount;
+  auto* words = static_cast<int32_t*>(args.array(0, "words", napi_int32_array, "an Int32Array", &wordCount));
+  size_t planWords;
+  const void* planData = args.array(1, "plan", napi_int32_array, "an Int32Array", &planWords);
+  const Bytes own = args.bytes(2, "own");
+  if (args.ok && planWords < kSharedCallWords) args.refuse("plan", "as long as SHARED_CALL says");
+  if (!args.ok) return nullptr;
+  SharedCallPlan plan;
+  memcpy(&plan, planData, sizeof plan);
+  if (!fits(plan, wordCount)) args.refuse("plan", "of places within the words");
+  const auto bytes = static_cast<size_t>(plan.bytes);
+  if (args.ok && own.length != 0 && own.length != bytes) args.refuse("own", "empty, or as long as the plan says");
+  napi_valuetype outType = napi_undefined;
+  napi_typeof(env, args.at[3], &outType);
+  napi_typedarray_type type = napi_uint8_array;
+  void* out = nullptr;
+  CombineKind kind = CombineKind::kUint8;
+  if (args.ok && outType != napi_undefined) {
+    size_t length = 0;
+    if (napi_get_typedarray_info(env, args.at[3], &type, &length, &out, nullptr, nullptr) != napi_ok || !kindOf(type, &kind)) {
+      args.refuse("out", "a typed array");
+    } else if (length * combineElementBytes(kind) != bytes) {
+      args.refuse("out", "as long as the plan says");
+    }
+  }
+  const bool combines = out != nullptr && plan.source < 0;
+  if (args.ok && combines &&
+      (plan.op < 0 || plan.op >= static_cast<int32_t>(CombineOp::kEnd) || !canCombine(static_cast<CombineOp>(plan.op), kind))) {
+    args.refuse("plan", "an operation that is defined for out");
+  }
+  const size_t segmentBytes = wordCount * sizeof(int32_t);
+  if (args.ok &&
+      (!areApart(words, segmentBytes, own.data, own.length) || !areApart(words, segmentBytes, out, out == nullptr ? 0 : bytes))) {
+    args.refuse("own and out", "apart from the words");
+  }
+  if (!args.ok) return nullptr;
+  return answerInt(env, sharedCall(words, plan, own.data, own.length, static_cast<uint8_t*>(out), kind));
+}
+
 constexpr Export kExports[] = {
     {"memoryCreate", jsMemoryCreate}, {"memoryMap", jsMemoryMap},     {"memoryUnmap", jsMemoryUnmap},   {"memoryAlias", jsMemoryAlias},
     {"addressOf", jsAddressOf},       {"processRead", jsProcessRead}, {"processWatch", jsProcessWatch}, {"eventOpen", jsEventOpen},
-    {"eventSignal", jsEventSignal},   {"eventClear", jsEventClear},   {"watchWords", jsWatchWords},
+    {"eventSignal", jsEventSignal},   {"eventClear", jsEventClear},   {"watchWords", jsWatchWords},     {"sharedCall", jsSharedCall},
 };
 
 }  // namespace

@@ -14,15 +14,18 @@
 // for look at; a rank whose call fails leaves its error in place of its data; and now and then it is looked for members that are gone, that
 // have died, or that have gone past the call.
 import type { WatchedWords } from '../../../btl/btl.ts';
-import { ERROR_CODES, type ErrorCode, MultirailError } from '../../../errors.ts';
+import { MultirailError } from '../../../errors.ts';
+import { type NativeBinding, SHARED_CALL_END } from '../../../native/binding.ts';
 import { ANY_SOURCE } from '../../constants.ts';
 import type { ArrayName, TypedArray } from '../kernels.ts';
 import { typedView } from '../memory.ts';
 import type { Operation, Steps } from '../operation.ts';
 import type { CallMemory, MemoryCall, Scope } from '../scope.ts';
 import { agree } from '../signature.ts';
+import { type AtOnce, Plan } from './at-once.ts';
 import { hasEnded } from './process-time.ts';
-import { CONTRIBUTION, isAfter, PARTIAL, RESULT, SHORT_BYTES, type SharedSegment, SLOTS } from './segment.ts';
+import { CONTRIBUTION, callAfter, isAfter, PARTIAL, RESULT, SHORT_BYTES, type SharedSegment, SLOTS } from './segment.ts';
+import { readError, writeError } from './slot-error.ts';
 
 type MemoryState = 'IDLE' | 'SETTING_UP' | 'READY' | 'REFUSED' | 'CLOSED';
 const STATE_EDGES: Record<MemoryState, readonly MemoryState[]> = {
@@ -36,8 +39,6 @@ const STATE_EDGES: Record<MemoryState, readonly MemoryState[]> = {
 const USES = [CONTRIBUTION, PARTIAL, RESULT] as const;
 /** Waits for a member to finish a call, in place of a use. */
 const CLEARED = -1;
-/** Bytes of an error's text that are tried first. */
-const TEXT_BYTES = 160;
 
 /** A call that waits for what others write. */
 export interface PendingMemoryCall {
@@ -52,6 +53,10 @@ export interface MemoryHost {
   add(memory: SharedCalls): void;
   /** Wakes that process, which sleeps. */
   ring(world: number): void;
+  /** Makes short calls in one step. */
+  readonly native: Pick<NativeBinding, 'sharedCall'> | undefined;
+  /** More ranks than processors are on this host. */
+  readonly isCrowded: boolean;
 }
 
 export class SharedCalls implements CallMemory {
@@ -82,6 +87,8 @@ export class SharedCalls implements CallMemory {
   private readonly written = new Int32Array(USES.length * SLOTS);
   private readonly longWritten = new Int32Array(2);
   private readonly views = new Map<ArrayName, TypedArray>();
+  /** Of calls in one step, while the memory is READY. */
+  private plan: Plan | undefined;
   /** The host looks at it. */
   isKnown = false;
 
@@ -104,6 +111,10 @@ export class SharedCalls implements CallMemory {
 
   get isSettingUp(): boolean {
     return this.state === 'SETTING_UP';
+  }
+
+  get isReady(): boolean {
+    return this.state === 'READY';
   }
 
   /** For people and tests. */
@@ -132,6 +143,7 @@ export class SharedCalls implements CallMemory {
     this.segment = segment;
     this.words = segment.words;
     this.unmap = unmap;
+    this.plan = new Plan(segment, this.scope.rank, this.host.isCrowded);
     this.moveTo('READY');
   }
 
@@ -144,6 +156,7 @@ export class SharedCalls implements CallMemory {
     this.apart.clear();
     this.active = undefined;
     this.views.clear();
+    this.plan = undefined;
     this.unmap?.();
     this.unmap = undefined;
   }
@@ -175,6 +188,24 @@ export class SharedCalls implements CallMemory {
     call.openedAs = this.scope.proc.engine.pml.nextOpened();
     this.line.push(call);
     if (!this.isKnown) this.host.add(this);
+  }
+
+  /**
+   * Makes a call in one step of the native part, where the calls before it have ended and all others have come, or come at once. False: it goes by
+   * steps, which do once more what has been done.
+   */
+  goesAtOnce(tag: number, code: number, call: AtOnce): boolean {
+    const { host, plan, segment, words } = this;
+    if (plan === undefined || host.native === undefined || this.line.length > 0) return false;
+    this.call = tag;
+    if (call.puts && !this.mayWrite(CONTRIBUTION, call.bytes) && !this.isCleared()) return false;
+    if (words[segment.clearAt(this.scope.rank)] !== tag) this.clearUpTo(tag);
+    const end = host.native.sharedCall(words, plan.of(tag, code, call), call.own, call.out);
+    if (call.puts) this.written[CONTRIBUTION * SLOTS + (tag & (SLOTS - 1))] = tag;
+    if ((end & SHARED_CALL_END.BELL) !== 0) this.answerBell();
+    if ((end & SHARED_CALL_END.DONE) === 0) return false;
+    if (call.until - call.from === this.members) this.everybodyIsHere();
+    return true;
   }
 
   look(call: MemoryCall): boolean {
@@ -216,7 +247,7 @@ export class SharedCalls implements CallMemory {
 
   private passOn(): void {
     const { line } = this;
-    this.clearUpTo(this.call === LAST_CALL ? 1 : this.call + 1);
+    this.clearUpTo(callAfter(this.call));
     this.active = undefined;
     this.cursor = this.until = 0;
     if (line.length === 1) line.pop();
@@ -239,7 +270,8 @@ export class SharedCalls implements CallMemory {
     const short = this.written[use * SLOTS + (call & (SLOTS - 1))];
     const long = bytes > SHORT_BYTES ? this.longWritten[call & 1] : 0;
     const last = isAfter(long, short) && long !== 0 ? long : short;
-    if (last === 0 || isAfter(this.everybodyClear, last)) return true;
+    // Its own: the native part has put it there already (goesAtOnce).
+    if (last === 0 || last === call || isAfter(this.everybodyClear, last)) return true;
     this.use = CLEARED;
     this.finishedCall = last;
     this.cursor = 0;
@@ -474,10 +506,7 @@ export class SharedCalls implements CallMemory {
         return this.lacksMember();
       }
       const at = segment.flagAt(scope.rank, use, call);
-      words[at + 2] = new TextEncoder().encodeInto(
-        errorJson(error),
-        segment.bytes.subarray(at * 4 + 16, at * 4 + 16 + SHORT_BYTES),
-      ).written;
+      words[at + 2] = writeError(error, segment.bytes.subarray(at * 4 + 16, at * 4 + 16 + SHORT_BYTES));
       this.setFlag(at, use, ~call);
     }
     return true;
@@ -486,22 +515,11 @@ export class SharedCalls implements CallMemory {
   private errorOf(member: number, flagAt: number): MultirailError {
     const { segment, words, scope } = this;
     const from = flagAt * 4 + 16;
-    const json = new TextDecoder().decode(segment.bytes.slice(from, from + Math.min(SHORT_BYTES, words[flagAt + 2])));
-    let given: { code?: unknown; text?: unknown; peer?: unknown };
-    try {
-      given = JSON.parse(json);
-    } catch {
-      given = {};
-    }
-    const code = typeof given.code === 'string' && Object.hasOwn(ERROR_CODES, given.code) ? (given.code as ErrorCode) : 'ERR_INTERNAL';
-    return new MultirailError(
-      code,
-      `${String(given.text ?? 'the call has failed')} (rank ${scope.members[member]} of the world has told)`,
-      {
-        rank: scope.proc.rank,
-        ...(Number.isSafeInteger(given.peer) ? { peer: given.peer as number } : {}),
-      },
-    );
+    const { code, text, peer } = readError(segment.bytes.slice(from, from + Math.min(SHORT_BYTES, words[flagAt + 2])));
+    return new MultirailError(code, `${text} (rank ${scope.members[member]} of the world has told)`, {
+      rank: scope.proc.rank,
+      ...(peer === undefined ? {} : { peer }),
+    });
   }
 
   private lacksMember(): boolean {
@@ -568,16 +586,4 @@ export class SharedCalls implements CallMemory {
     else
       call.fail(this.wrongLength(call, member, `makes the call with another length than rank ${scope.rank}, or makes another call`), true);
   }
-}
-
-const LAST_CALL = 2 ** 31 - 1;
-
-/** As much of it as fits into a slot. */
-function errorJson({ code, message, peer }: MultirailError): string {
-  const text = message.slice(code.length + 2);
-  for (let length = TEXT_BYTES; length >= 0; length -= 20) {
-    const json = JSON.stringify({ code, text: text.slice(0, length), peer });
-    if (Buffer.byteLength(json) <= SHORT_BYTES) return json;
-  }
-  return JSON.stringify({ code });
 }

@@ -22,6 +22,8 @@ const HEAD_BYTES = 16;
 /** Data of this length stand in the same lines as the flag. */
 export const SHORT_BYTES = SLOT_BYTES - HEAD_BYTES;
 export const SLOTS = 4;
+/** Up to so many ranks everybody looks at everybody. */
+export const FLAT_MAX = 16;
 const LONG_SLOTS = 2;
 const LINE = 64;
 export const NONCE_WORDS = 4;
@@ -120,6 +122,10 @@ export class SharedSegment {
     return { pid: this.words[this.wordAt(member, PID)], startTime: this.doubles[this.wordAt(member, 0) / 2 + START_F64] };
   }
 }
+
+const LAST_CALL = 2 ** 31 - 1;
+
+export const callAfter = (call: number): number => (call === LAST_CALL ? 1 : call + 1);
 
 /** Numbers of calls count to 2^31 - 1 and begin again: `a` comes after `b`. */
 export const isAfter = (a: number, b: number): boolean => (a - b) << 1 > 0;

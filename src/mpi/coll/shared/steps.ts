@@ -10,10 +10,8 @@ import { type Elements, equalBlocks, splitBlocks } from '../memory.ts';
 import type { Operation, Steps } from '../operation.ts';
 import { type OwnReduction, type Reduction, scratchFor } from '../reduce.ts';
 import type { SharedCalls } from './call-memory.ts';
-import { CONTRIBUTION, PARTIAL, RESULT, SHORT_BYTES } from './segment.ts';
+import { CONTRIBUTION, FLAT_MAX, PARTIAL, RESULT, SHORT_BYTES } from './segment.ts';
 
-/** Up to so many ranks everybody looks at everybody. */
-export const FLAT_MAX = 16;
 /** From this length on, with three ranks or more, each combines a part for all. */
 const PARTS_BYTES_MIN = 4096;
 

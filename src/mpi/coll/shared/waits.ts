@@ -1,6 +1,7 @@
 // The calls of one process that wait for memory which other processes write: polled whenever the rails are, and woken by a bell. A bell is a
 // ring on a shared-memory rail, or a message without content where there is no such rail.
 import type { WatchedWords } from '../../../btl/btl.ts';
+import type { NativeBinding } from '../../../native/binding.ts';
 import type { Pml } from '../../../pml/pml.ts';
 import type { RecvRequest } from '../../../pml/records.ts';
 import type { MemoryWaits } from '../../../progress/engine.ts';
@@ -32,8 +33,7 @@ const OWN_LOOKS = 100;
 /** What the calls use of the process. */
 export interface WaitsHost {
   readonly engine: { readonly pml: Pick<Pml, 'isend' | 'irecvInBackground'>; poll(): number; schedule(): void };
-  /** Offers the processor to others; undefined without the native part. */
-  readonly yieldCpu: (() => void) | undefined;
+  readonly native: NativeBinding | undefined;
   /** Looks at words in the native part. */
   readonly watch: Pick<MemoryWatch, 'beginsCold' | 'wait' | 'hasChanged'> | undefined;
   /** Rings on a rail to that rank; false when there is none that can. */
@@ -44,6 +44,7 @@ export interface WaitsHost {
 
 export class CollectiveWaits implements MemoryWaits, MemoryHost {
   private readonly host: WaitsHost;
+  readonly native: NativeBinding | undefined;
   private readonly waiting: SharedCalls[] = [];
   private isParked = false;
   private isListening = false;
@@ -54,6 +55,7 @@ export class CollectiveWaits implements MemoryWaits, MemoryHost {
 
   constructor(host: WaitsHost) {
     this.host = host;
+    this.native = host.native;
   }
 
   add(memory: SharedCalls): void {
@@ -72,7 +74,7 @@ export class CollectiveWaits implements MemoryWaits, MemoryHost {
     return false;
   }
 
-  private get isCrowded(): boolean {
+  get isCrowded(): boolean {
     this.crowded ??= this.host.isCrowded();
     return this.crowded;
   }
@@ -101,7 +103,7 @@ export class CollectiveWaits implements MemoryWaits, MemoryHost {
       this.lookedMs = nowMs;
       const alsoProcesses = ++this.looks % LOOKS_PER_KERNEL === 0;
       for (const memory of [...waiting]) memory.lookSlowly(alsoProcesses);
-    } else if (this.wantsSpin && this.isCrowded) this.host.yieldCpu?.();
+    } else if (this.wantsSpin && this.isCrowded) this.native?.yieldCpu();
     return 0;
   }
 
@@ -135,8 +137,9 @@ export class CollectiveWaits implements MemoryWaits, MemoryHost {
 
   /** For a short while, looks at the words alone: most often what is waited for comes at once. */
   spin(call: MemoryCall): void {
-    const { engine, yieldCpu, watch } = this.host;
-    const gives = this.isCrowded && yieldCpu !== undefined;
+    const { native } = this;
+    const { engine, watch } = this.host;
+    const gives = this.isCrowded && native !== undefined;
     const looks = gives ? YIELDS : LOOKS;
     const perPoll = gives ? YIELDS_PER_POLL : LOOKS_PER_POLL;
     const watchedLooks = gives ? YIELDS_PER_POLL : WATCHED_LOOKS;
@@ -147,7 +150,7 @@ export class CollectiveWaits implements MemoryWaits, MemoryHost {
         i += watchedLooks;
         if (!watch.hasChanged || !call.pollMemory()) engine.poll();
       } else if (i % perPoll === 0) engine.poll();
-      else if (gives) yieldCpu();
+      else if (gives) native.yieldCpu();
     }
   }
 

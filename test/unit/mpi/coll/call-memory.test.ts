@@ -10,12 +10,14 @@ import type { Ending } from '../../../../src/progress/peers.ts';
 const LEFT = new MultirailError('ERR_PROC_FAILED', 'rank 2 has left the job');
 const DIED = new MultirailError('ERR_PROC_FAILED', 'rank 2 has died');
 
+const HOST = { add: () => undefined, ring: () => undefined, native: undefined, isCrowded: false };
+
 /** Rank 0 of three, in its first collective, which waits for the memory; rank 2 has ended in that way, or has not. */
 function waiting(ending: Ending | undefined): { failures: MultirailError[]; memory: SharedCalls; call: MemoryCall } {
   const failures: MultirailError[] = [];
   const engine = { pml: { nextOpened: () => 0 }, endingOf: (rank: number) => (rank === 2 ? ending : undefined) };
   const scope = { name: 'world', rank: 0, size: 3, members: [0, 1, 2], proc: { rank: 0, membersGone: ending ? 1 : 0, engine } };
-  const memory = new SharedCalls(scope as unknown as Scope, { add: () => undefined, ring: () => undefined });
+  const memory = new SharedCalls(scope as unknown as Scope, HOST);
   const call = { done: false, tag: 1, awaitMemory: () => undefined, fail: (error: MultirailError) => failures.push(error) };
   memory.setUpBegins();
   const steps = memory.run(
@@ -84,7 +86,7 @@ group('a member has died that had put its part', () => {
     const engine = { pml, endingOf: (rank: number) => (rank === 2 ? ended : undefined) };
     const proc = { rank: 0, membersGone: 1, pml, engine, failureOf };
     const scope = { name: 'world', rank: 0, size: 3, members: [0, 1, 2], proc };
-    const memory = new SharedCalls(scope as unknown as Scope, { add: () => undefined, ring: () => undefined });
+    const memory = new SharedCalls(scope as unknown as Scope, HOST);
     const call = { done: false, tag: 1, code: 0, awaitMemory: () => undefined, fail: (error: MultirailError) => failures.push(error) };
     memory.setUpBegins();
     const segment = new SharedSegment(new ArrayBuffer(segmentBytes(3, 256)), 3, 256);

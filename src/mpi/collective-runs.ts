@@ -6,7 +6,7 @@ import { KnownRegions } from './coll/memory.ts';
 import { Operation } from './coll/operation.ts';
 import type { Scope } from './coll/scope.ts';
 import type { AtOnce } from './coll/shared/at-once.ts';
-import { SharedCalls } from './coll/shared/call-memory.ts';
+import { type Attempt, SharedCalls } from './coll/shared/call-memory.ts';
 import { KnownCalls } from './coll/shared/known-calls.ts';
 import type { SharedSegment } from './coll/shared/segment.ts';
 import { SETUP_TAG, Setup } from './coll/shared/setup.ts';
@@ -23,6 +23,9 @@ import { RunningTrace, tracedSince } from './tracing.ts';
 const CALLS_BEFORE_MEMORY = 4;
 /** Calls in one step between two looks at the rails. */
 const CALLS_PER_POLL = 64;
+/** A call in one step is tried so often, with a look at the rails in between, which is about as long as a blocking call spins. */
+const ATTEMPTS_MAX = 128;
+const NO_TAG = -1;
 
 export class CollectiveRuns extends ObjectMessages {
   protected readonly signatures = new KnownSignatures();
@@ -38,6 +41,8 @@ export class CollectiveRuns extends ObjectMessages {
   /** Number of the next collective: all ranks count alike. */
   protected nextCollective = 0;
   private readonly knownCalls = new KnownCalls();
+  /** The collective that is tried in one step. */
+  private tagAtOnce = NO_TAG;
   /** Numbers of persistent collectives: they are theirs for good. */
   private readonly keptTags = new Set<number>([SETUP_TAG]);
 
@@ -63,7 +68,10 @@ export class CollectiveRuns extends ObjectMessages {
       },
       revoked: () => this.markRevoked(),
       scope: this.scope,
-      hasBegun: (tag) => (tag === SETUP_TAG ? this.memory?.isIdle === false : this.keptTags.has(tag) || tag <= this.nextCollective),
+      hasBegun: (tag) => {
+        if (tag === SETUP_TAG) return this.memory?.isIdle === false;
+        return this.keptTags.has(tag) || (tag <= this.nextCollective && tag !== this.tagAtOnce);
+      },
       memberGone: () => desk.memberGone(),
       endsSetup: (error) => this.endSetup(error),
       close: (error) => this.memory?.close(error),
@@ -211,10 +219,11 @@ export class CollectiveRuns extends ObjectMessages {
     let tag: number | undefined;
     if (atOnce !== undefined && this.scope.shared?.isReady === true) {
       tag = this.takeTag();
-      if (this.goesAtOnce(call.signature, atOnce, tag)) {
+      if (this.goesAtOnce(tag, call.signature, atOnce)) {
         if (known === undefined) this.knownCalls.keep(make, args, call);
         return undefined as T;
       }
+      this.mustBeUsable();
     }
     const operation = this.begin(call, this.scope, tag);
     if (operation.awaitsMemory) this.proc.memoryWaits.spin(operation);
@@ -222,20 +231,33 @@ export class CollectiveRuns extends ObjectMessages {
     return this.takeResult(operation);
   }
 
-  /** In one step of the native part, where nothing is known that could end the call with an error. */
-  private goesAtOnce(signature: Signature, atOnce: AtOnce, tag: number): boolean {
+  /** In one step of the native part, as long as nothing is known that could end the call with an error. */
+  private goesAtOnce(tag: number, signature: Signature, atOnce: AtOnce): boolean {
     const { scope, proc } = this;
-    const { ledger, shared, tuning } = scope;
-    if (shared === undefined || proc.failures.hasNews || ledger.late !== undefined || tracedSince() !== undefined) return false;
-    const code = tuning.checkSignatures ? signature.code : 0;
-    if (code !== 0 && ledger.earlyStranger(tag, code) !== -1) return false;
-    if (proc.failureOf(scope) !== undefined || !shared.goesAtOnce(tag, code, atOnce)) return false;
-    if (code !== 0) ledger.begin(tag, signature);
-    const { counters } = proc;
+    const { counters, engine } = proc;
+    const code = scope.tuning.checkSignatures ? signature.code : 0;
+    // News of it that come meanwhile are kept for its steps.
+    this.tagAtOnce = tag;
+    let attempt: Attempt = 'AGAIN';
+    for (let round = 0; round < ATTEMPTS_MAX && attempt === 'AGAIN'; round++) {
+      if (round > 0) engine.poll();
+      attempt = this.mayGoAtOnce(tag, code) ? (scope.shared as SharedCalls).tryAtOnce(tag, code, atOnce) : 'BY_STEPS';
+    }
+    this.tagAtOnce = NO_TAG;
+    if (attempt !== 'DONE') return false;
+    if (code !== 0) scope.ledger.begin(tag, signature);
     counters.collectives++;
     // A program that makes nothing but such calls moves its rails, too.
-    if (++counters.atOnce % CALLS_PER_POLL === 0) proc.engine.poll();
+    if (++counters.atOnce % CALLS_PER_POLL === 0) engine.poll();
     return true;
+  }
+
+  private mayGoAtOnce(tag: number, code: number): boolean {
+    const { scope, proc } = this;
+    const { ledger } = scope;
+    if (proc.failures.hasNews || ledger.late !== undefined || tracedSince() !== undefined || proc.failureOf(scope) !== undefined)
+      return false;
+    return code === 0 || ledger.earlyStranger(tag, code) === -1;
   }
 
   protected endedSync<T>(operation: Operation<T>, timeoutMs = Number.POSITIVE_INFINITY): T {

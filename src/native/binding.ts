@@ -124,8 +124,11 @@ export const SHARED_CALL = {
   takenAwayUs: 17,
 } as const;
 export const SHARED_CALL_LENGTH = 18;
-/** Bits of its answer: the call is done; somebody waits for a bell. */
-export const SHARED_CALL_END = { DONE: 1, BELL: 2 } as const;
+/**
+ * Bits of its answer: the call is done; somebody waits for a bell; another process took an offer of the processor for long; a member has failed, or
+ * makes another call. None: not all have come yet.
+ */
+export const SHARED_CALL_END = { DONE: 1, BELL: 2, TAKEN_AWAY: 4, UNFIT: 8 } as const;
 
 export interface NativeBinding {
   readonly abi: number;

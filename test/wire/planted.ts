@@ -538,7 +538,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'does not refuse a peer with FINALIZED after it has left',
     case: 'a good end',
     caughtBy: 'BY-6',
-    edits: [edit(ENGINE, 'if (peer.bml.closed || this.closed) return', 'if ((peer.bml.closed || this.closed) && this.rank < 0) return')],
+    edits: [edit(ENGINE, 'if (peer.bml.closed || this.isClosed) return', 'if ((peer.bml.closed || this.closed) && this.rank < 0) return')],
   },
   {
     name: 'leaves-at-once',

@@ -10,7 +10,7 @@ import { Op } from '../../../src/mpi/op.ts';
 import { SHARED_CALL, SHARED_CALL_END, SHARED_CALL_LENGTH } from '../../../src/native/binding.ts';
 import { describeNative, misuse, native, thrown } from './native-fixture.ts';
 
-const { DONE, BELL } = SHARED_CALL_END;
+const { DONE, BELL, TAKEN_AWAY, UNFIT } = SHARED_CALL_END;
 const CODE = 0x87654321;
 
 class World {
@@ -31,7 +31,10 @@ class World {
   }
 
   call(rank: number, number: number, call: AtOnce, code = CODE): number {
-    return native.sharedCall(this.segment.words, this.plans[rank].of(number, code, call), call.own, call.out);
+    const plan = this.plans[rank].of(number, code, call);
+    // Other processes may want the processor as long as they like.
+    plan[SHARED_CALL.takenAwayUs] = 2 ** 30;
+    return native.sharedCall(this.segment.words, plan, call.own, call.out);
   }
 
   finished(rank: number): number {
@@ -116,17 +119,22 @@ describeNative('a call in one step', () => {
       (world) => world.call(1, 3, call(world), CODE + 1),
       (world) => world.call(1, 3, barrierAtOnce(world.scope(1))),
       (world) => world.segment.words.fill(~3, world.segment.flagAt(1, CONTRIBUTION, 3), world.segment.flagAt(1, CONTRIBUTION, 3) + 1),
-      // Of four calls before.
-      (world) => world.segment.words.fill(-1, world.segment.flagAt(1, CONTRIBUTION, 3), world.segment.flagAt(1, CONTRIBUTION, 3) + 1),
     ];
     for (const other of others) {
       const world = new World(2);
       other(world);
-      expect(world.call(0, 3, call(world))).toBe(0);
+      expect(world.call(0, 3, call(world))).toBe(UNFIT);
       expect(world.finished(0)).toBe(0);
       // What this rank puts stands there for the others.
       expect(world.segment.words[world.segment.flagAt(0, CONTRIBUTION, 3)]).toBe(3);
     }
+  });
+
+  test('an offer of the processor that is taken for long leaves it to the steps', () => {
+    const world = new World(2);
+    const plan = new Plan(world.segment, 0, true).of(1, CODE, barrierAtOnce(world.scope(0)));
+    plan[SHARED_CALL.takenAwayUs] = 0;
+    expect(native.sharedCall(world.segment.words, plan, new Uint8Array(0), undefined)).toBe(TAKEN_AWAY);
   });
 
   test('somebody who sleeps is told of at once, behind what is put and behind the end', () => {
@@ -158,6 +166,7 @@ describeNative('a call in one step', () => {
     const run = (change: Partial<Record<keyof typeof SHARED_CALL, number>>, ownBytes: Uint8Array = own, into: unknown = out): unknown => {
       const plan = good();
       plan[SHARED_CALL.op] = 0;
+      plan[SHARED_CALL.takenAwayUs] = 2 ** 30;
       for (const [key, value] of Object.entries(change)) plan[SHARED_CALL[key as keyof typeof SHARED_CALL]] = value;
       return native.sharedCall(segment.words, plan, ownBytes, into as Float64Array);
     };

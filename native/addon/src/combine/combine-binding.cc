@@ -1,11 +1,15 @@
 // Combination of arrays in the surface: from JavaScript's arguments to combine.h.
 #include "../env.h"
-#include "combine-kind.h"
 #include "combine.h"
 #include "common/napi-args.h"
 
 namespace multirail {
 namespace {
+
+// The kinds have the numbers of napi_typedarray_type, which is in the same order.
+static_assert(static_cast<int>(CombineKind::kInt8) == napi_int8_array && static_cast<int>(CombineKind::kUint64) == napi_biguint64_array &&
+              static_cast<int>(CombineKind::kUint8Clamped) == napi_uint8_clamped_array &&
+              static_cast<int>(CombineKind::kFloat32) == napi_float32_array);
 
 /// `count` elements of an array from a place on, where the two stand one after the other.
 struct Operand {
@@ -40,7 +44,7 @@ napi_value jsCombine(napi_env env, napi_callback_info info) {
   const size_t count = args.size(7, "count");
   const Operand left = operand(args, 1, "left", count), right = operand(args, 3, "right", count), out = operand(args, 5, "out", count);
   CombineKind kind;
-  if (args.ok && (!kindOf(left.type, &kind) || right.type != left.type || out.type != left.type)) {
+  if (args.ok && (!combineKindOf(left.type, &kind) || right.type != left.type || out.type != left.type)) {
     args.refuse("left, right and out", "arrays of the same class");
   }
   if (!args.ok || count == 0) return nullptr;

@@ -227,6 +227,11 @@ Loop loopOf(CombineOp op, CombineKind kind) {
 
 }  // namespace
 
+bool combineKindOf(int number, CombineKind* kind) {
+  *kind = static_cast<CombineKind>(number);
+  return number >= 0 && number < static_cast<int>(CombineKind::kEnd);
+}
+
 size_t combineElementBytes(CombineKind kind) {
   switch (kind) {
     case CombineKind::kInt8:

@@ -25,6 +25,9 @@ enum class CombineKind {
   kEnd,
 };
 
+/// The kind with that number. False: there is none.
+bool combineKindOf(int number, CombineKind* kind);
+
 size_t combineElementBytes(CombineKind kind);
 
 /// Whether the operation is defined for these elements.

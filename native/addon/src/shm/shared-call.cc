@@ -15,21 +15,22 @@ constexpr int32_t kData = 4;
 
 bool isWithin(int64_t at, size_t words) { return at >= 0 && static_cast<uint64_t>(at) < words; }
 
-/// All that are waited for have put what belongs to this call. False: one has not come in time, has failed, or makes another call.
-bool haveAllCome(const int32_t* words, const SharedCallPlan& plan) {
+/// kSharedCallDone: all that are waited for have put what belongs to this call. Else one has not come in time, has failed, or makes another call.
+int32_t awaitOthers(const int32_t* words, const SharedCallPlan& plan) {
   for (int32_t member = plan.from; member < plan.until; member++) {
     const int32_t* flag = words + plan.flagAt + static_cast<int64_t>(member) * plan.stride;
     const int32_t seen = __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+    if (seen == ~plan.call) return kSharedCallUnfit;
     if (seen != plan.call) {
       const WatchedWord word = {flag, seen};
-      if (seen == ~plan.call || watchWords(&word, 1, plan.looks, plan.looksPerYield, plan.takenAwayUs / 1e3) != WatchEnd::kChanged)
-        return false;
+      const WatchEnd end = watchWords(&word, 1, plan.looks, plan.looksPerYield, plan.takenAwayUs / 1e3);
+      if (end != WatchEnd::kChanged) return end == WatchEnd::kTakenAway ? kSharedCallTakenAway : 0;
       // A flag goes from an earlier call to this one at once.
-      if (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != plan.call) return false;
+      if (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != plan.call) return kSharedCallUnfit;
     }
-    if (flag[kCode] != plan.code || flag[kBytes] != plan.bytes) return false;
+    if (flag[kCode] != plan.code || flag[kBytes] != plan.bytes) return kSharedCallUnfit;
   }
-  return true;
+  return kSharedCallDone;
 }
 
 const uint8_t* dataOf(const int32_t* words, const SharedCallPlan& plan, int32_t member) {
@@ -69,7 +70,8 @@ int32_t sharedCall(int32_t* words, const SharedCallPlan& plan, const uint8_t* ow
     __atomic_store_n(flag, plan.call, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(words + plan.bellAt, __ATOMIC_SEQ_CST) != 0) return kSharedCallBell;
   }
-  if (!haveAllCome(words, plan)) return 0;
+  const int32_t end = awaitOthers(words, plan);
+  if (end != kSharedCallDone) return end;
   if (out != nullptr) takeResult(words, plan, out, kind);
   __atomic_store_n(words + plan.clearAt, plan.nextCall, __ATOMIC_SEQ_CST);
   return kSharedCallDone | (__atomic_load_n(words + plan.bellAt, __ATOMIC_SEQ_CST) != 0 ? kSharedCallBell : 0);

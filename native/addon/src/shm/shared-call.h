@@ -26,9 +26,12 @@ struct SharedCallPlan {
 };
 constexpr size_t kSharedCallWords = sizeof(SharedCallPlan) / sizeof(int32_t);
 
-/// SHARED_CALL_END of src/native/binding.ts: one of the first two, and whether somebody waits for a bell.
+/// Bits of SHARED_CALL_END of src/native/binding.ts: it is done; somebody waits for a bell; another process took an offer of the processor for
+/// longer than `takenAwayUs`; it cannot be done in this way.
 constexpr int32_t kSharedCallDone = 1;
 constexpr int32_t kSharedCallBell = 2;
+constexpr int32_t kSharedCallTakenAway = 4;
+constexpr int32_t kSharedCallUnfit = 8;
 
 /// Whether all that the plan names lies within that many words, and data of its length within a stride.
 bool fits(const SharedCallPlan& plan, size_t words);

@@ -2,7 +2,7 @@
 // A mapping belongs to its ArrayBuffer. It is unmapped once: by memoryUnmap, or when the ArrayBuffer is collected.
 #include <stdlib.h>
 
-#include "../combine/combine-kind.h"
+#include "../combine/combine.h"
 #include "../env.h"
 #include "cma.h"
 #include "common/napi-args.h"
@@ -212,7 +212,7 @@ napi_value jsSharedCall(napi_env env, napi_callback_info info) {
   CombineKind kind = CombineKind::kUint8;
   if (args.ok && outType != napi_undefined) {
     size_t length = 0;
-    if (napi_get_typedarray_info(env, args.at[3], &type, &length, &out, nullptr, nullptr) != napi_ok || !kindOf(type, &kind)) {
+    if (napi_get_typedarray_info(env, args.at[3], &type, &length, &out, nullptr, nullptr) != napi_ok || !combineKindOf(type, &kind)) {
       args.refuse("out", "a typed array");
     } else if (length * combineElementBytes(kind) != bytes) {
       args.refuse("out", "as long as the plan says");

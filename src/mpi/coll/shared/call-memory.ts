@@ -36,6 +36,10 @@ const STATE_EDGES: Record<MemoryState, readonly MemoryState[]> = {
   CLOSED: [],
 };
 
+const { DONE, BELL, TAKEN_AWAY, UNFIT } = SHARED_CALL_END;
+/** What came of a call in one step: AGAIN where not everybody has come yet; BY_STEPS where it cannot, or should not, go on in that way. */
+export type Attempt = 'DONE' | 'AGAIN' | 'BY_STEPS';
+
 const USES = [CONTRIBUTION, PARTIAL, RESULT] as const;
 /** Waits for a member to finish a call, in place of a use. */
 const CLEARED = -1;
@@ -191,21 +195,21 @@ export class SharedCalls implements CallMemory {
   }
 
   /**
-   * Makes a call in one step of the native part, where the calls before it have ended and all others have come, or come at once. False: it goes by
-   * steps, which do once more what has been done.
+   * Tries to make a call in one step of the native part, where the calls before it have ended; nothing that is done then is wrong to do again, in this
+   * way or by steps.
    */
-  goesAtOnce(tag: number, code: number, call: AtOnce): boolean {
-    const { host, plan, segment, words } = this;
-    if (plan === undefined || host.native === undefined || this.line.length > 0) return false;
+  tryAtOnce(tag: number, code: number, call: AtOnce): Attempt {
+    const { host, plan, segment, words, scope } = this;
+    if (plan === undefined || host.native === undefined || this.line.length > 0) return 'BY_STEPS';
     this.call = tag;
-    if (call.puts && !this.mayWrite(CONTRIBUTION, call.bytes) && !this.isCleared()) return false;
-    if (words[segment.clearAt(this.scope.rank)] !== tag) this.clearUpTo(tag);
+    if (call.puts && !this.mayWrite(CONTRIBUTION, call.bytes) && !this.isCleared()) return 'BY_STEPS';
+    if (words[segment.clearAt(scope.rank)] !== tag) this.clearUpTo(tag);
     const end = host.native.sharedCall(words, plan.of(tag, code, call), call.own, call.out);
     if (call.puts) this.written[CONTRIBUTION * SLOTS + (tag & (SLOTS - 1))] = tag;
-    if ((end & SHARED_CALL_END.BELL) !== 0) this.answerBell();
-    if ((end & SHARED_CALL_END.DONE) === 0) return false;
+    if ((end & BELL) !== 0) this.answerBell();
+    if ((end & DONE) === 0) return (end & (TAKEN_AWAY | UNFIT)) === 0 ? 'AGAIN' : 'BY_STEPS';
     if (call.until - call.from === this.members) this.everybodyIsHere();
-    return true;
+    return 'DONE';
   }
 
   look(call: MemoryCall): boolean {

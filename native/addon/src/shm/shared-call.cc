@@ -63,11 +63,14 @@ bool fits(const SharedCallPlan& plan, size_t words) {
 int32_t sharedCall(int32_t* words, const SharedCallPlan& plan, const uint8_t* own, size_t ownBytes, uint8_t* out, CombineKind kind) {
   if (plan.puts != 0) {
     int32_t* flag = words + plan.flagAt + static_cast<int64_t>(plan.rank) * plan.stride;
-    if (ownBytes > 0) memcpy(flag + kData, own, ownBytes);
-    flag[kCode] = plan.code;
-    flag[kBytes] = plan.bytes;
-    // In one order with the bell: who sleeps rings it and then looks at the flag.
-    __atomic_store_n(flag, plan.call, __ATOMIC_SEQ_CST);
+    // Where this is no first attempt it stands there, and others may be reading it.
+    if (__atomic_load_n(flag, __ATOMIC_RELAXED) != plan.call) {
+      if (ownBytes > 0) memcpy(flag + kData, own, ownBytes);
+      flag[kCode] = plan.code;
+      flag[kBytes] = plan.bytes;
+      // In one order with the bell: who sleeps rings it and then looks at the flag.
+      __atomic_store_n(flag, plan.call, __ATOMIC_SEQ_CST);
+    }
     if (__atomic_load_n(words + plan.bellAt, __ATOMIC_SEQ_CST) != 0) return kSharedCallBell;
   }
   const int32_t end = awaitOthers(words, plan);

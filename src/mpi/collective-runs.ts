@@ -23,8 +23,8 @@ import { RunningTrace, tracedSince } from './tracing.ts';
 const CALLS_BEFORE_MEMORY = 4;
 /** Calls in one step between two looks at the rails. */
 const CALLS_PER_POLL = 64;
-/** A call in one step is tried so often, with a look at the rails in between, which is about as long as a blocking call spins. */
-const ATTEMPTS_MAX = 128;
+/** A call in one step is tried again, with a look at the rails in between, for about as long as a blocking call spins. */
+const ATTEMPTS_PER_MS = 100;
 const NO_TAG = -1;
 
 export class CollectiveRuns extends ObjectMessages {
@@ -213,7 +213,7 @@ export class CollectiveRuns extends ObjectMessages {
     const options = this.optionsOf(args, optionsAt);
     const known = this.knownCalls.find<Call<T>>(make, args);
     const call = known ?? this.prepare(make, args);
-    this.mustBeUsable();
+    if (known !== undefined) this.mustBeUsable();
     this.mustReachByPolling();
     const { atOnce } = call;
     let tag: number | undefined;
@@ -223,10 +223,11 @@ export class CollectiveRuns extends ObjectMessages {
         if (known === undefined) this.knownCalls.keep(make, args, call);
         return undefined as T;
       }
+      // It may have been revoked meanwhile.
       this.mustBeUsable();
     }
     const operation = this.begin(call, this.scope, tag);
-    if (operation.awaitsMemory) this.proc.memoryWaits.spin(operation);
+    if (operation.awaitsMemory && tag === undefined) this.proc.memoryWaits.spin(operation);
     this.endedSync(operation, options?.timeoutMs);
     return this.takeResult(operation);
   }
@@ -234,13 +235,14 @@ export class CollectiveRuns extends ObjectMessages {
   /** In one step of the native part, as long as nothing is known that could end the call with an error. */
   private goesAtOnce(tag: number, signature: Signature, atOnce: AtOnce): boolean {
     const { scope, proc } = this;
-    const { counters, engine } = proc;
+    const { blocking, counters, engine } = proc;
+    const attemptsMax = 1 + blocking.spinMs * ATTEMPTS_PER_MS;
     const code = scope.tuning.checkSignatures ? signature.code : 0;
     // News of it that come meanwhile are kept for its steps.
     this.tagAtOnce = tag;
     let attempt: Attempt = 'AGAIN';
-    for (let round = 0; round < ATTEMPTS_MAX && attempt === 'AGAIN'; round++) {
-      if (round > 0) engine.poll();
+    for (let n = 0; n < attemptsMax && attempt === 'AGAIN'; n++) {
+      if (n > 0) engine.poll();
       attempt = this.mayGoAtOnce(tag, code) ? (scope.shared as SharedCalls).tryAtOnce(tag, code, atOnce) : 'BY_STEPS';
     }
     this.tagAtOnce = NO_TAG;

@@ -52,7 +52,7 @@ export class BlockingWaiter {
   private readonly poller: Poller | undefined;
   /** Polls for it; undefined without the native part. */
   readonly watch: MemoryWatch | undefined;
-  private readonly spinMs: number;
+  readonly spinMs: number;
   /** Called before each sleep, with the time, and that of the call's beginning. */
   onSleep: ((nowMs: number, beganMs: number) => void) | undefined = undefined;
   private crowdedUntilMs = Number.NEGATIVE_INFINITY;

@@ -107,10 +107,6 @@ export class SelfEndpoint implements BtlEndpoint {
     if (this.unblocked()) this.module.due();
   }
 
-  get hasWork(): boolean {
-    return this.queue.length > 0 || this.unblocked();
-  }
-
   connect(epoch: number): void {
     const highestEpoch = Math.max(this.fencedEpoch, this.live);
     const reason: RailReason = { kind: 'fenced', text: `epoch ${epoch} of the self rail is over: the highest is ${highestEpoch}` };

@@ -67,7 +67,8 @@ export class SelfModule implements SelfOwner {
   }
 
   progress(_now: number, aliveMs: number): number {
-    if (this.closed) return 0;
+    // An endpoint has something to do only where it has said so.
+    if (!this.dueNow || this.closed) return 0;
     this.dueNow = false;
     let made = 0;
     for (const endpoint of this.endpoints) made += endpoint.progress(aliveMs);
@@ -75,13 +76,12 @@ export class SelfModule implements SelfOwner {
   }
 
   nextDeadline(): number {
-    if (this.closed) return Number.POSITIVE_INFINITY;
-    return this.dueNow || this.endpoints.some((endpoint) => endpoint.hasWork) ? 0 : Number.POSITIVE_INFINITY;
+    return this.dueNow && !this.closed ? 0 : Number.POSITIVE_INFINITY;
   }
 
   /** Nothing comes but from this very process. */
   watch(): boolean {
-    return this.nextDeadline() > 0;
+    return !this.dueNow;
   }
 
   async close(): Promise<void> {

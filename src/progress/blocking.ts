@@ -98,10 +98,12 @@ export class BlockingWaiter {
     // What the call begins and leaves (doorbells to ask for, reports that are due) is kept by the event loop, when it runs again.
     driver.defer();
     // Most often it is there, or comes, before it is worth reading a clock.
-    const firstPolls = isCrowded ? CROWDED_POLLS_PER_YIELD : watch?.beginsCold() === true ? COLD_POLLS : POLLS_PER_CLOCK;
+    const isCold = !isCrowded && watch?.beginsCold() === true;
+    const firstPolls = isCrowded ? CROWDED_POLLS_PER_YIELD : isCold ? COLD_POLLS : POLLS_PER_CLOCK;
     for (let i = 0; i < firstPolls; i++) {
       if (request.done) return true;
-      if (engine.poll() === 0 && firstPolls === COLD_POLLS) watch?.wait(LOOKS, LOOKS_PER_YIELD);
+      if (isCold) watch?.wait(LOOKS, LOOKS_PER_YIELD);
+      engine.poll();
     }
     if (request.done) return true;
     if (engine.isRunning) {

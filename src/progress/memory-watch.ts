@@ -9,6 +9,7 @@ import type { MemoryWaits } from './engine-types.ts';
 export interface WatchedEngine {
   readonly memoryModules: readonly BtlModule[] | undefined;
   readonly memoryWaits: Pick<MemoryWaits, 'isWaiting' | 'watch'> | undefined;
+  readonly pml: { readonly hasWork: boolean };
   timePassed(): void;
 }
 
@@ -49,11 +50,11 @@ export class MemoryWatch implements WatchedWords {
 
   /**
    * Looks until something has come, `looks` times at most, and offers the processor after each `looksPerYield` of them. False, without a look:
-   * the rails have something to do now, or what is waited for may come by another way.
+   * there is something to do now, or what is waited for may come by another way.
    */
   wait(looks: number, looksPerYield: number): boolean {
-    const { memoryModules, memoryWaits } = this.engine;
-    if (memoryModules === undefined) return false;
+    const { memoryModules, memoryWaits, pml } = this.engine;
+    if (memoryModules === undefined || pml.hasWork) return false;
     this.count = 0;
     for (let i = 0; i < memoryModules.length; i++) if (memoryModules[i].watch?.(this) !== true) return false;
     if (memoryWaits?.isWaiting === true && !memoryWaits.watch(this)) return false;

@@ -55,6 +55,8 @@ export class WaitingWorld {
   watchedModules: Pick<BtlModule, 'watch'>[] | undefined;
   watchEnd: number = WATCH.NOTHING;
   timesPassed = 0;
+  /** Of the PML. */
+  hasWork = false;
   sleeps: number[] = [];
   /** A descriptor is ready after this time. */
   wokenAfterMs = Number.POSITIVE_INFINITY;
@@ -83,6 +85,11 @@ export class WaitingWorld {
       return world.parks;
     },
     awaits() {},
+    pml: {
+      get hasWork() {
+        return world.hasWork;
+      },
+    },
     get memoryModules() {
       return world.watchedModules;
     },

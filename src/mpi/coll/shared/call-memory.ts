@@ -274,7 +274,7 @@ export class SharedCalls implements CallMemory {
     const short = this.written[use * SLOTS + (call & (SLOTS - 1))];
     const long = bytes > SHORT_BYTES ? this.longWritten[call & 1] : 0;
     const last = isAfter(long, short) && long !== 0 ? long : short;
-    // Its own: the native part has put it there already (goesAtOnce).
+    // Its own: an attempt in one step has put it there.
     if (last === 0 || last === call || isAfter(this.everybodyClear, last)) return true;
     this.use = CLEARED;
     this.finishedCall = last;

@@ -125,7 +125,7 @@ export class BlockingWaiter {
       if (engine.isClosed) throw new MultirailError('ERR_FINALIZED', 'the runtime was closed during a blocking call');
       if (nowMs >= deadlineMs) return false;
       if (!isCrowded && nowMs - quietSinceMs < this.spinMs && nowMs >= this.crowdedUntilMs) {
-        if (watch?.wait(LOOKS, LOOKS_PER_YIELD) === true) engine.poll();
+        if (isCold && watch?.wait(LOOKS, LOOKS_PER_YIELD) === true) engine.poll();
         else this.poll(request, POLLS_PER_CLOCK);
         const before = nowMs;
         nowMs = driver.now();

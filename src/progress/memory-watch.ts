@@ -1,5 +1,5 @@
-// What a blocking call does between two polls while all that may come is written into memory: it looks, in the native part, at the words that
-// change when something comes. Code that V8 has not compiled yet takes microseconds for each poll; and what polls often is compiled first,
+// What a blocking call of a program that has just begun, or one on a crowded host, does between two polls while all that may come is written into
+// memory: it looks, in the native part, at the words that change when something comes. Code that V8 has not compiled yet takes microseconds for each poll; and what polls often is compiled first,
 // by threads that want the very processors of the ranks.
 import type { BtlModule, WatchedWords } from '../btl/btl.ts';
 import { type NativeBinding, WATCH, WATCHED_MAX } from '../native/binding.ts';
@@ -17,10 +17,10 @@ export interface WatchedEngine {
 export const LOOKS = 256;
 export const LOOKS_PER_YIELD = 64;
 /**
- * Waits of a process in which it is looked in this way from the beginning. Later on V8 has compiled what polls, and a few polls find at once what
- * comes at once.
+ * Waits of a process in which it is looked in this way. Later on V8 has compiled what polls, which then finds several things at once where much
+ * comes: a stream of long messages is faster for it.
  */
-const COLD_WAITS = 4096;
+const COLD_WAITS = 1024;
 
 export class MemoryWatch implements WatchedWords {
   private readonly engine: WatchedEngine;

@@ -14,7 +14,7 @@
 import { MultirailError } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
 import type { Driver, Engine } from './engine.ts';
-import { LOOKS, LOOKS_PER_YIELD, MemoryWatch } from './memory-watch.ts';
+import { CROWDED_LOOKS, LOOKS, LOOKS_PER_YIELD, MemoryWatch, TAKEN_AWAY_MS } from './memory-watch.ts';
 
 /** What is waited for. */
 export interface Awaited {
@@ -29,15 +29,8 @@ const COLD_POLLS = 4;
 /** Offers of the processor before sleep. A crowded host has somebody who takes them, and to be woken costs more than to come back from one. */
 const YIELDS = 4;
 const CROWDED_YIELDS = 100;
-/** Offers in a row, with a look at memory before each, where all that may come is written there. */
-const WATCHED_YIELDS = 8;
 /** Polls between two offers on a crowded host. */
 const CROWDED_POLLS_PER_YIELD = 2;
-/**
- * Between two readings of the clock in a spin, or for an offer of the processor: longer means that another process had the processor. It
- * keeps it for a slice of about 3 ms; pauses of our own (garbage collection, compilation) are shorter.
- */
-const TAKEN_AWAY_MS = 2;
 /** Who wants the processor for good takes it again within this time. */
 const TWICE_WITHIN_MS = 20;
 /** How long calls sleep at once after the processor was taken away; doubled each time that it happens again right afterwards. */
@@ -65,7 +58,7 @@ export class BlockingWaiter {
     this.engine = engine;
     this.driver = driver;
     this.poller = driver.poller;
-    this.watch = this.poller && new MemoryWatch(engine, this.poller.native, TAKEN_AWAY_MS);
+    this.watch = this.poller && new MemoryWatch(engine, this.poller.native);
     this.spinMs = spinUs / 1000;
   }
 
@@ -164,7 +157,7 @@ export class BlockingWaiter {
   /** Offers the processor, `timesMax` times at most; returns how often. */
   private offer(nowMs: number, timesMax: number): number {
     const { driver, poller, watch } = this;
-    const times = Math.min(WATCHED_YIELDS, timesMax);
+    const times = Math.min(CROWDED_LOOKS, timesMax);
     const isWatched = watch?.wait(times, 1) === true;
     if (!isWatched) poller?.native.yieldCpu();
     const backMs = driver.now();

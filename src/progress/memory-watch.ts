@@ -1,6 +1,6 @@
 // What a blocking call of a program that has just begun, or one on a crowded host, does between two polls while all that may come is written into
-// memory: it looks, in the native part, at the words that change when something comes. Code that V8 has not compiled yet takes microseconds for each poll; and what polls often is compiled first,
-// by threads that want the very processors of the ranks.
+// memory: it looks, in the native part, at the words that change when something comes. Code that V8 has not compiled yet takes microseconds for
+// each poll; and what polls often is compiled first, by threads that want the very processors of the ranks.
 import type { BtlModule, WatchedWords } from '../btl/btl.ts';
 import { type NativeBinding, WATCH, WATCHED_MAX } from '../native/binding.ts';
 import type { MemoryWaits } from './engine-types.ts';
@@ -16,6 +16,13 @@ export interface WatchedEngine {
 /** Looks between two polls where nothing comes, some ten microseconds; and between two offers of the processor, some two. */
 export const LOOKS = 256;
 export const LOOKS_PER_YIELD = 64;
+/** The same where ranks are more than processors: each look is followed by an offer. */
+export const CROWDED_LOOKS = 8;
+/**
+ * Between two readings of the clock in a spin, or for an offer of the processor: longer means that another process had the processor. It
+ * keeps it for a slice of about 3 ms; pauses of our own (garbage collection, compilation) are shorter.
+ */
+export const TAKEN_AWAY_MS = 2;
 /**
  * Waits of a process in which it is looked in this way. Later on V8 has compiled what polls, which then finds several things at once where much
  * comes: a stream of long messages is faster for it.
@@ -25,20 +32,17 @@ const COLD_WAITS = 1024;
 export class MemoryWatch implements WatchedWords {
   private readonly engine: WatchedEngine;
   private readonly native: Pick<NativeBinding, 'watchWords'>;
-  private readonly takenAwayMs: number;
   private readonly words: Int32Array[] = [];
   private readonly places = new Int32Array(2 * WATCHED_MAX);
   private count = 0;
   private begun = 0;
-  /** How the last one ended: something has come; another process has taken an offer of the processor for long. */
+  /** How the last one ended: something has come; another process has taken an offer of the processor for longer than TAKEN_AWAY_MS. */
   hasChanged = false;
   wasTakenAway = false;
 
-  /** `takenAwayMs`: how long "for long" is. */
-  constructor(engine: WatchedEngine, native: Pick<NativeBinding, 'watchWords'>, takenAwayMs: number) {
+  constructor(engine: WatchedEngine, native: Pick<NativeBinding, 'watchWords'>) {
     this.engine = engine;
     this.native = native;
-    this.takenAwayMs = takenAwayMs;
   }
 
   /** A call begins to wait; true: it can be looked in memory for what it waits for, and its polls are not compiled yet. */
@@ -59,7 +63,7 @@ export class MemoryWatch implements WatchedWords {
     for (let i = 0; i < memoryModules.length; i++) if (memoryModules[i].watch?.(this) !== true) return false;
     if (memoryWaits?.isWaiting === true && !memoryWaits.watch(this)) return false;
     if (this.count === 0) return false;
-    const end = this.native.watchWords(this.words, this.places, this.count, looks, looksPerYield, this.takenAwayMs);
+    const end = this.native.watchWords(this.words, this.places, this.count, looks, looksPerYield, TAKEN_AWAY_MS);
     this.hasChanged = end === WATCH.CHANGED;
     this.wasTakenAway = end === WATCH.TAKEN_AWAY;
     if (!this.hasChanged) this.engine.timePassed();

@@ -2,7 +2,7 @@
 // deterministic: things happen only in calls, and turn() is a turn of the event loop. Knobs make it as awkward as a test wants.
 import { constants } from 'node:os';
 import type { NativeBinding, SocketOptions } from '../../src/native/binding.ts';
-import { POLL_ERR, POLL_HUP, POLL_IN, POLL_OUT, WATCH } from '../../src/native/binding.ts';
+import { POLL_ERR, POLL_HUP, POLL_IN, POLL_OUT } from '../../src/native/binding.ts';
 
 const { EAGAIN, ECONNRESET, EPIPE, EADDRINUSE, EBADF } = constants.errno;
 
@@ -322,10 +322,6 @@ export class FakeNative {
     this.table.delete(id);
   }
   yieldCpu(): void {}
-  watchWords(words: readonly Int32Array[], places: Int32Array, count: number): number {
-    const isChanged = words.slice(0, count).some((array, i) => array[places[2 * i]] !== places[2 * i + 1]);
-    return isChanged ? WATCH.CHANGED : WATCH.NOTHING;
-  }
   eventOpen(): number {
     return this.add('event');
   }

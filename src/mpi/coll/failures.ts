@@ -67,11 +67,12 @@ export class FailureNotices implements FailureNews {
     this.send(world, { ctx, tag, signature: signature.code, call: fitText(String(signature), CALL_BYTES_MAX), met });
   }
 
-  /** The error that was told of a collective that begins only now. */
+  /** Somebody has told, or asked, of calls that have not begun here. */
   get hasNews(): boolean {
     return this.early.size > 0 || this.questions.size > 0;
   }
 
+  /** The error that was told of a collective that begins only now. */
   take(ctx: number, tag: number): Told | undefined {
     this.listen();
     if (this.early.size === 0) return undefined;

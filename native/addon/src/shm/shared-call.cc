@@ -13,12 +13,14 @@ constexpr int32_t kCode = 1;
 constexpr int32_t kBytes = 2;
 constexpr int32_t kData = 4;
 
+int64_t flagAt(const SharedCallPlan& plan, int32_t member) { return plan.flagAt + static_cast<int64_t>(member) * plan.stride; }
+
 bool isWithin(int64_t at, size_t words) { return at >= 0 && static_cast<uint64_t>(at) < words; }
 
 /// kSharedCallDone: all that are waited for have put what belongs to this call. Else one has not come in time, has failed, or makes another call.
 int32_t awaitOthers(const int32_t* words, const SharedCallPlan& plan) {
   for (int32_t member = plan.from; member < plan.until; member++) {
-    const int32_t* flag = words + plan.flagAt + static_cast<int64_t>(member) * plan.stride;
+    const int32_t* flag = words + flagAt(plan, member);
     const int32_t seen = __atomic_load_n(flag, __ATOMIC_ACQUIRE);
     if (seen == ~plan.call) return kSharedCallUnfit;
     if (seen != plan.call) {
@@ -34,7 +36,7 @@ int32_t awaitOthers(const int32_t* words, const SharedCallPlan& plan) {
 }
 
 const uint8_t* dataOf(const int32_t* words, const SharedCallPlan& plan, int32_t member) {
-  return reinterpret_cast<const uint8_t*>(words + plan.flagAt + static_cast<int64_t>(member) * plan.stride + kData);
+  return reinterpret_cast<const uint8_t*>(words + flagAt(plan, member) + kData);
 }
 
 /// In the order of the members, as everybody does.
@@ -55,14 +57,14 @@ bool fits(const SharedCallPlan& plan, size_t words) {
   if (plan.members < 2 || plan.rank < 0 || plan.rank >= plan.members || plan.source >= plan.members) return false;
   if (plan.from < 0 || plan.until > plan.members) return false;
   if (plan.flagAt < 0 || plan.stride < kData || plan.bytes < 0 || plan.bytes > (plan.stride - kData) * int64_t{4}) return false;
-  const int64_t last = plan.flagAt + static_cast<int64_t>(plan.members - 1) * plan.stride;
+  const int64_t last = flagAt(plan, plan.members - 1);
   return isWithin(last + kData + (plan.bytes + 3) / 4 - 1, words) && isWithin(plan.clearAt, words) && isWithin(plan.bellAt, words) &&
          plan.looks >= 0 && plan.looksPerYield > 0;
 }
 
 int32_t sharedCall(int32_t* words, const SharedCallPlan& plan, const uint8_t* own, size_t ownBytes, uint8_t* out, CombineKind kind) {
   if (plan.puts != 0) {
-    int32_t* flag = words + plan.flagAt + static_cast<int64_t>(plan.rank) * plan.stride;
+    int32_t* flag = words + flagAt(plan, plan.rank);
     // Where this is no first attempt it stands there, and others may be reading it.
     if (__atomic_load_n(flag, __ATOMIC_RELAXED) != plan.call) {
       if (ownBytes > 0) memcpy(flag + kData, own, ownBytes);

@@ -1,4 +1,5 @@
-// Shared memory, doorbells, single copy and spins of the surface: from JavaScript's arguments to segment.h, doorbell.h, cma.h, watch.h and back.
+// Shared memory, doorbells, single copy, spins and shared calls of the surface: from JavaScript's arguments to segment.h, doorbell.h, cma.h,
+// watch.h, shared-call.h and back.
 // A mapping belongs to its ArrayBuffer. It is unmapped once: by memoryUnmap, or when the ArrayBuffer is collected.
 #include <stdlib.h>
 

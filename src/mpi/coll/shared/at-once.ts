@@ -2,15 +2,12 @@
 // waits for all others for a moment, and takes the result. It is what the steps of such a call do (steps.ts), which take over wherever that
 // is not enough: V8 has not compiled those for the first thousands of calls.
 import { type CombineArray, SHARED_CALL, SHARED_CALL_LENGTH } from '../../../native/binding.ts';
-import { LOOKS, LOOKS_PER_YIELD } from '../../../progress/memory-watch.ts';
+import { CROWDED_LOOKS, LOOKS, LOOKS_PER_YIELD, TAKEN_AWAY_MS } from '../../../progress/memory-watch.ts';
 import type { Op } from '../../op.ts';
 import type { Elements } from '../memory.ts';
 import type { Scope } from '../scope.ts';
 import { CONTRIBUTION, callAfter, FLAT_MAX, SHORT_BYTES, type SharedSegment } from './segment.ts';
 
-/** Where ranks are more than processors, each look offers the processor. */
-const CROWDED_LOOKS = 8;
-const TAKEN_AWAY_US = 2000;
 const NONE = -1;
 const NOTHING = new Uint8Array(0);
 
@@ -30,7 +27,7 @@ export interface AtOnce {
   readonly op: number;
   /** The rank whose contribution is the result, or NONE. */
   readonly source: number;
-  /** Where the result comes; undefined where there is none. */
+  /** Where the result goes; undefined for a rank that gets no result. */
   readonly out: CombineArray | undefined;
 }
 
@@ -77,7 +74,7 @@ export class Plan {
     words[SHARED_CALL.bellAt] = segment.bellAt(rank);
     words[SHARED_CALL.looks] = isCrowded ? CROWDED_LOOKS : LOOKS;
     words[SHARED_CALL.looksPerYield] = isCrowded ? 1 : LOOKS_PER_YIELD;
-    words[SHARED_CALL.takenAwayUs] = TAKEN_AWAY_US;
+    words[SHARED_CALL.takenAwayUs] = TAKEN_AWAY_MS * 1000;
   }
 
   /** Of the call with that number; good until the next one. */
